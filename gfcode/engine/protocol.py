@@ -1,0 +1,185 @@
+"""The contract between codes and whatever runs their products.
+
+Every operation on a linear code is one product over GF(2^w): outputs = matrix · inputs. A `Product` names the matrix
+and the layout; an `Engine` prepares it once and returns an `Operator`; the operator is then called on `Blocks`, any
+number of stripes at a time, without further allocation or checking of the matrix.
+"""
+
+import ctypes
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from gfcode.errors import BlockError
+from gfcode.matrix.dense import Matrix
+from gfcode.params import Layout
+
+__all__ = ["Blocks", "Engine", "Operator", "Product"]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """outputs (r blocks) = matrix (r × c) · inputs (c blocks), symbol by symbol.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        r × c elements of the field.
+    layout : Layout
+        How blocks hold symbols; its w is the field's.
+    """
+
+    matrix: Matrix
+    layout: Layout
+
+
+class Blocks:
+    """Addresses of `count` blocks in each of `stripes` stripes, all of one length, and what keeps them alive.
+
+    Blocks do not own memory: `owners` holds references to the buffers behind the addresses. Addresses need no
+    alignment. The same address may stand in several places of an input table.
+
+    Parameters
+    ----------
+    table : ndarray of uint64, shape (stripes, count)
+        Address of each block; C-contiguous.
+    length : int
+        Bytes of every block.
+    owners : object
+        Kept referenced for as long as this object lives.
+    """
+
+    __slots__ = ("length", "owners", "table")
+
+    def __init__(self, table: npt.NDArray[np.uint64], length: int, owners: object) -> None:
+        if table.ndim != 2 or table.dtype != np.uint64:
+            raise BlockError(f"a block table is a 2-d array of uint64, not {table.ndim}-d of {table.dtype}")
+        self.table = np.ascontiguousarray(table)
+        self.length = length
+        self.owners = owners
+
+    @property
+    def stripes(self) -> int:
+        """Number of stripes."""
+        return int(self.table.shape[0])
+
+    @property
+    def count(self) -> int:
+        """Number of blocks of each stripe."""
+        return int(self.table.shape[1])
+
+    @classmethod
+    def of_array(cls, array: npt.NDArray[np.uint8], *, writable: bool = False) -> "Blocks":
+        """Blocks that lie in one array.
+
+        Parameters
+        ----------
+        array : ndarray of uint8, shape (count, length) or (stripes, count, length)
+            The last axis is contiguous; the others may have any stride.
+        writable : bool
+            Whether an engine will write to the blocks.
+
+        Raises
+        ------
+        BlockError
+            For another shape, type or stride, or a read-only array where a writable one is needed.
+        """
+        if array.dtype != np.uint8 or array.ndim not in {2, 3}:
+            raise BlockError(
+                f"blocks must be uint8 of shape (count, length) or (stripes, count, length), "
+                f"not {array.dtype} of shape {array.shape}"
+            )
+        if array.shape[-1] > 1 and array.strides[-1] != 1:
+            raise BlockError("the bytes of each block must be contiguous")
+        if writable and not array.flags.writeable:
+            raise BlockError("output blocks are read-only")
+        base = array.__array_interface__["data"][0]
+        table = np.arange(array.shape[-2], dtype=np.int64) * array.strides[-2] + base
+        if array.ndim == 3:
+            table = table + (np.arange(array.shape[0], dtype=np.int64) * array.strides[0])[:, None]
+        else:
+            table = table[None]
+        return cls(table.astype(np.uint64), array.shape[-1], array)
+
+    @classmethod
+    def of_buffers(cls, buffers: Sequence[npt.NDArray[np.uint8]], *, writable: bool = False) -> "Blocks":
+        """Blocks of one stripe, each a 1-d contiguous uint8 array of its own.
+
+        Raises
+        ------
+        BlockError
+            If lengths differ, an array is not 1-d contiguous uint8, or is read-only where it will be written.
+        """
+        length = buffers[0].shape[0] if buffers else 0
+        addresses = []
+        for index, buffer in enumerate(buffers):
+            if buffer.dtype != np.uint8 or buffer.ndim != 1 or not buffer.flags.c_contiguous:
+                raise BlockError(f"block {index} is not a contiguous 1-d array of uint8")
+            if buffer.shape[0] != length:
+                raise BlockError(f"block {index} has {buffer.shape[0]} bytes, block 0 has {length}")
+            if writable and not buffer.flags.writeable:
+                raise BlockError(f"output block {index} is read-only")
+            addresses.append(buffer.__array_interface__["data"][0])
+        return cls(np.array([addresses], np.uint64).reshape(1, len(addresses)), length, tuple(buffers))
+
+    def select(self, columns: Iterable[int]) -> "Blocks":
+        """The blocks of these columns, in this order, in every stripe."""
+        return Blocks(self.table[:, list(columns)], self.length, self.owners)
+
+    def first(self, stripes: int) -> "Blocks":
+        """The blocks of the first `stripes` stripes."""
+        return Blocks(self.table[:stripes], self.length, self.owners)
+
+    def views(self) -> Iterator[list[npt.NDArray[np.uint8]]]:
+        """Yield the blocks of each stripe as 1-d uint8 arrays over the very memory (slow; for the oracle and tests)."""
+        for addresses in self.table.tolist():
+            yield [
+                np.frombuffer((ctypes.c_uint8 * self.length).from_address(address), np.uint8)
+                if self.length
+                else np.empty(0, np.uint8)
+                for address in addresses
+            ]
+
+
+class Operator(Protocol):
+    """A prepared product. Safe to call from many threads at once on disjoint outputs."""
+
+    def __call__(self, inputs: Blocks, outputs: Blocks) -> None:
+        """Overwrite `outputs` with matrix · `inputs`.
+
+        Parameters
+        ----------
+        inputs : Blocks
+            c blocks in each stripe. Never written.
+        outputs : Blocks
+            r blocks in each of as many stripes and of the same length, a multiple of the layout's `strip_bytes`.
+            Owned by the caller, overwritten whole; must not overlap the inputs.
+        """
+        ...
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """One way to run products."""
+
+    @property
+    def name(self) -> str:
+        """The name by which a user asks for the engine."""
+        ...
+
+    def refuses(self, product: Product) -> str | None:
+        """Why this engine cannot run `product`, in one line; None if it can."""
+        ...
+
+    def prepare(self, product: Product) -> Operator:
+        """Bind a product. Cheap enough to be called once per loss pattern.
+
+        Raises
+        ------
+        EngineUnavailableError
+            If `refuses` gives a reason.
+        """
+        ...
