@@ -1,0 +1,381 @@
+"""What the pipeline tells its caller: the state of every frame, shard and set, and what a run did.
+
+All reports are frozen and turn into plain JSON values with `to_json`. Paths are text as `os.fsdecode` gives it.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from enum import IntEnum
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "DamageMap",
+    "DecodeReport",
+    "EncodeReport",
+    "FrameStatus",
+    "Progress",
+    "RepairReport",
+    "RepairedShard",
+    "SetReport",
+    "SetState",
+    "ShardInfo",
+    "ShardReport",
+    "Stray",
+    "ranges",
+]
+
+#: Called as `progress(done_bytes, total_bytes)`; the total is None for a stream. Calls never overlap, but may come from
+#: any thread. `done_bytes` never falls.
+Progress = Callable[[int, int | None], None]
+
+#: One `FrameStatus` for each shard and stripe, shape (n, stripes).
+DamageMap = npt.NDArray[np.uint8]
+
+SetState = Literal["intact", "repairable", "beyond repair"]
+
+
+class FrameStatus(IntEnum):
+    """What stands where a frame should stand. Everything but GOOD is an erasure of that stripe of that shard only."""
+
+    GOOD = 0
+    #: Nothing: the file is missing, or ends before the end of the frame.
+    MISSING = 1
+    #: Bytes that are no frame, or whose checksum is wrong.
+    CHECKSUM = 2
+    #: A sound frame of another set.
+    FOREIGN = 3
+    #: A sound frame of this set that belongs to another shard or stripe.
+    MISPLACED = 4
+    #: A sound frame whose slack is not zero.
+    SLACK = 5
+    #: A sound frame at its place whose k, m, w, flags or lengths contradict the set's metadata.
+    FIELDS = 6
+    #: The file could not be read there (an I/O error).
+    UNREADABLE = 7
+
+
+def ranges(numbers: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return the runs (first, last) of ascending whole numbers.
+
+    Parameters
+    ----------
+    numbers : ndarray of int64, shape (count,)
+        Strictly ascending.
+    """
+    if not numbers.size:
+        return []
+    breaks = np.flatnonzero(np.diff(numbers) != 1)
+    firsts = numbers[np.concatenate(([0], breaks + 1))]
+    lasts = numbers[np.concatenate((breaks, [numbers.size - 1]))]
+    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ShardReport:
+    """The state of one shard of a set.
+
+    Attributes
+    ----------
+    index : int
+        Shard number: 0 to k - 1 are data shards, k to n - 1 parity shards.
+    path : str or None
+        The file that holds it; None where none was found.
+    metadata : FrameStatus
+        State of the metadata frame.
+    damaged : int
+        Stripes whose frame is there but not good.
+    missing : int
+        Stripes whose frame is not there.
+    trailing : int
+        Bytes after the last frame; damage, though no data is touched by it.
+    notes : tuple of str
+        What is odd without being damage: another file name than the shard's own, second copies.
+    """
+
+    index: int
+    path: str | None
+    metadata: FrameStatus
+    damaged: int
+    missing: int
+    trailing: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def intact(self) -> bool:
+        """Whether the file holds exactly the bytes that were encoded."""
+        return self.metadata is FrameStatus.GOOD and not (self.damaged or self.missing or self.trailing)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "index": self.index,
+            "path": self.path,
+            "intact": self.intact,
+            "metadata": self.metadata.name.lower(),
+            "damaged": self.damaged,
+            "missing": self.missing,
+            "trailing": self.trailing,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A file that was looked at and not used, and why."""
+
+    path: str
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetReport:
+    """The state of a shard set.
+
+    Attributes
+    ----------
+    set_id : str
+        32 hexadecimal digits.
+    name : str
+        Name of the file that was encoded.
+    size : int or None
+        Its bytes; None where a stream's end could not be found.
+    k, m, w : int
+    layout : {"packets", "words"}
+    family : str
+        Family of the parity matrix; "explicit" for any other.
+    stripes : int
+    damage : ndarray of uint8, shape (k + m, stripes)
+        A `FrameStatus` for every frame.
+    shards : tuple of ShardReport
+        All k + m, in order.
+    strays : tuple of Stray
+    stripes_beyond_repair : ndarray of int64
+        Stripes with fewer than k good frames, ascending.
+    state : {"intact", "repairable", "beyond repair"}
+    bytes_read : int
+    seconds : float
+    """
+
+    set_id: str
+    name: str
+    size: int | None
+    k: int
+    m: int
+    w: int
+    layout: str
+    family: str
+    stripes: int
+    damage: DamageMap
+    shards: tuple[ShardReport, ...]
+    strays: tuple[Stray, ...]
+    stripes_beyond_repair: npt.NDArray[np.int64]
+    state: SetState
+    bytes_read: int
+    seconds: float
+
+    @property
+    def n(self) -> int:
+        """Number of shards."""
+        return self.k + self.m
+
+    def summary(self) -> str:
+        """One line: what is missing or damaged, and where."""
+        if self.state == "intact":
+            return f"all {self.n} shards of {self.name!r} are intact"
+        bad = [shard.index for shard in self.shards if not shard.intact]
+        if self.state == "repairable":
+            return f"{len(bad)} of {self.n} shards of {self.name!r} can be repaired: {_join(bad)}"
+        lost = self.stripes_beyond_repair
+        spans = ranges(lost)
+        where = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in spans[:6]) + (", ..." if len(spans) > 6 else "")
+        columns = self.damage[:, lost]
+        gone = np.flatnonzero((columns != FrameStatus.GOOD).any(axis=1)).tolist()
+        fewest = self.n - int((columns != FrameStatus.GOOD).sum(axis=0).max())
+        return (
+            f"{lost.size} of {self.stripes} stripes of {self.name!r} are beyond repair (stripe {where}): "
+            f"frames of shards {_join(gone)} are missing or damaged there, "
+            f"which leaves as few as {fewest} of the {self.k} needed"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values; damage as runs [first stripe, last stripe, status] for each damaged shard."""
+        return {
+            "set_id": self.set_id,
+            "name": self.name,
+            "size": self.size,
+            "k": self.k,
+            "m": self.m,
+            "w": self.w,
+            "layout": self.layout,
+            "family": self.family,
+            "stripes": self.stripes,
+            "state": self.state,
+            "stripes_beyond_repair": {
+                "count": int(self.stripes_beyond_repair.size),
+                "ranges": [list(run) for run in ranges(self.stripes_beyond_repair)],
+            },
+            "shards": [shard.to_json() for shard in self.shards],
+            "damage": {str(index): _runs(row) for index, row in enumerate(self.damage) if row.any()},
+            "strays": [stray.to_json() for stray in self.strays],
+            "bytes_read": self.bytes_read,
+            "seconds": self.seconds,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeReport:
+    """What an encoding wrote."""
+
+    set_id: str
+    name: str
+    size: int
+    k: int
+    m: int
+    w: int
+    layout: str
+    family: str
+    frame_length: int
+    block_length: int
+    stripes: int
+    paths: tuple[str, ...]
+    bytes_written: int
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, under the attributes' names."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeReport:
+    """What a decoding wrote, and the damage that it met on the way (it reads no more shards than it needs).
+
+    Attributes
+    ----------
+    path : str or None
+        The file written; None for a stream.
+    size : int
+        Bytes written.
+    rebuilt_blocks : int
+        Data blocks that were computed from others.
+    missing_shards : tuple of int
+        Shards for which no file was found.
+    damaged_shards : tuple of int
+        Shards with bad frames among those that were read.
+    strays : tuple of Stray
+    """
+
+    set_id: str
+    name: str
+    path: str | None
+    size: int
+    stripes: int
+    rebuilt_blocks: int
+    missing_shards: tuple[int, ...]
+    damaged_shards: tuple[int, ...]
+    strays: tuple[Stray, ...]
+    bytes_read: int
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, under the attributes' names."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedShard:
+    """A shard that was written anew and verified before it took its name."""
+
+    index: int
+    path: str
+    created: bool  # True where no file held this shard before
+    rebuilt_stripes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, under the attributes' names."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RepairReport:
+    """What a repair found (`before`) and what it wrote. Nothing is written where `before` is beyond repair."""
+
+    before: SetReport
+    repaired: tuple[RepairedShard, ...]
+    bytes_written: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def state(self) -> SetState:
+        """State of the set after the run."""
+        return "beyond repair" if self.before.state == "beyond repair" else "intact"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "before": self.before.to_json(),
+            "state": self.state,
+            "repaired": [shard.to_json() for shard in self.repaired],
+            "bytes_written": self.bytes_written,
+            "seconds": self.seconds,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ShardInfo:
+    """What a shard file says about itself.
+
+    Attributes
+    ----------
+    path : str
+    index : int
+        Shard number that its metadata frame names.
+    metadata : dict
+        The JSON object of the metadata frame.
+    metadata_length, frame_length : int
+        Bytes of the metadata frame and of every full frame.
+    file_length : int
+        Bytes of the file.
+    expected_length : int or None
+        Bytes that the file should have; None where the set was made from a stream.
+    hash_name : str
+        Checksum of the frames.
+    """
+
+    path: str
+    index: int
+    metadata: dict[str, Any] = field(hash=False)
+    metadata_length: int
+    frame_length: int
+    file_length: int
+    expected_length: int | None
+    hash_name: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, under the attributes' names."""
+        return asdict(self)
+
+
+def _join(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _runs(row: npt.NDArray[np.uint8]) -> list[list[Any]]:
+    """Return the runs [first, last, status name] of one shard's frames that are not good."""
+    edges = np.flatnonzero(np.diff(row)) + 1
+    firsts = np.concatenate(([0], edges)).tolist()
+    lasts = np.concatenate((edges - 1, [row.size - 1])).tolist()
+    return [
+        [first, last, FrameStatus(int(row[first])).name.lower()]
+        for first, last in zip(firsts, lasts, strict=True)
+        if row[first]
+    ]
