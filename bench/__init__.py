@@ -1,0 +1,1 @@
+"""Benchmark programs: `python -m bench.NAME` runs one."""

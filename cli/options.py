@@ -1,0 +1,96 @@
+"""Options and argument types that several commands share."""
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
+
+import click
+
+from gfcode.cli.console import Console
+from gfcode.errors import ParameterError
+
+__all__ = [
+    "byte_size",
+    "engine_name",
+    "engine_option",
+    "output_options",
+    "parameter_errors",
+    "paths_argument",
+    "threads_option",
+]
+
+Command = Callable[..., Any]
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b)?|b)?", re.IGNORECASE)
+
+
+def byte_size(text: str) -> int:
+    """Bytes of a size such as 65536, 64K, 64KiB (both 1024s) or 64kB (1000s); a usage error for what is none."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise click.BadParameter(f"{text!r} is no size; write for example 65536, 64KiB or 1MiB")
+    number, unit, suffix = match.groups()
+    power = " kmgt".index(unit.lower()) if unit else 0
+    size = Fraction(number) * (1000 if suffix and suffix.lower() == "b" else 1024) ** power
+    if size.denominator != 1:
+        raise click.BadParameter(f"{text!r} is no whole number of bytes")
+    return int(size)
+
+
+def engine_name(text: str) -> str:
+    """Check that there is an engine of this name; whether it can run here shows when it is used."""
+    from gfcode.engine.registry import ENGINES
+
+    if text not in ENGINES:
+        raise click.BadParameter(f"{text!r} is no engine; choose from {', '.join(ENGINES)}")
+    return text
+
+
+def engine_option(function: Command) -> Command:
+    """Add --engine, which GFCODE_ENGINE also sets."""
+    return click.option(
+        "--engine",
+        type=engine_name,
+        envvar="GFCODE_ENGINE",
+        metavar="E",
+        help="Engine to use; an error where it cannot be had (see `gfcode engines`).  [default: the fastest here]",
+    )(function)
+
+
+def threads_option(function: Command) -> Command:
+    """Add --threads."""
+    return click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Threads to code with.  [default: one for each core]",
+    )(function)
+
+
+def output_options(function: Command) -> Command:
+    """Add --json and --quiet, handed to the command as one `console`."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, errors included.")
+    @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+    @functools.wraps(function)
+    def command(*args: Any, as_json: bool, quiet: bool, **options: Any) -> Any:
+        return function(*args, console=Console(as_json=as_json, quiet=quiet), **options)
+
+    return command
+
+
+def paths_argument(function: Command) -> Command:
+    """Add PATH...: shard files, or directories that hold them."""
+    return click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True))(function)
+
+
+@contextmanager
+def parameter_errors() -> Iterator[None]:
+    """Make parameters that no code can have a usage error: they came from the command line."""
+    try:
+        yield
+    except ParameterError as error:
+        raise click.UsageError(str(error), click.get_current_context(silent=True)) from error
