@@ -35,6 +35,31 @@ class Product:
     matrix: Matrix
     layout: Layout
 
+    def check(self, inputs: "Blocks", outputs: "Blocks") -> None:
+        """Refuse blocks that this product cannot be applied to; engines call it, for they trust addresses after it.
+
+        Raises
+        ------
+        BlockError
+            If counts, stripes or lengths do not fit the matrix, the layout, or each other.
+        """
+        rows, columns = self.matrix.shape
+        stripes, count = inputs.table.shape
+        if count != columns:
+            raise BlockError(f"the product takes {columns} input blocks a stripe, not {count}")
+        if outputs.table.shape != (stripes, rows):
+            raise BlockError(
+                f"the product makes {rows} output blocks in each of {stripes} stripes, "
+                f"not {outputs.count} in {outputs.stripes}"
+            )
+        length = inputs.length
+        if outputs.length != length:
+            raise BlockError(f"output blocks have {outputs.length} bytes, input blocks {length}")
+        if length % self.layout.strip_bytes:
+            raise BlockError(
+                f"blocks of {length} bytes are no whole number of strips of {self.layout.strip_bytes} bytes"
+            )
+
 
 class Blocks:
     """Addresses of `count` blocks in each of `stripes` stripes, all of one length, and what keeps them alive.
@@ -97,11 +122,12 @@ class Blocks:
         if writable and not array.flags.writeable:
             raise BlockError("output blocks are read-only")
         base = array.__array_interface__["data"][0]
-        table = np.arange(array.shape[-2], dtype=np.int64) * array.strides[-2] + base
+        count, stride = array.shape[-2], array.strides[-2]
+        if array.ndim == 2 and stride > 0:  # the common case, in a quarter of the time of the general one
+            return cls(np.arange(base, base + count * stride, stride, dtype=np.uint64)[None], array.shape[-1], array)
+        table = np.arange(count, dtype=np.int64)[None] * stride + base
         if array.ndim == 3:
-            table = table + (np.arange(array.shape[0], dtype=np.int64) * array.strides[0])[:, None]
-        else:
-            table = table[None]
+            table = table + np.arange(array.shape[0], dtype=np.int64)[:, None] * array.strides[0]
         return cls(table.astype(np.uint64), array.shape[-1], array)
 
     @classmethod
@@ -126,18 +152,18 @@ class Blocks:
         return cls(np.array([addresses], np.uint64).reshape(1, len(addresses)), length, tuple(buffers))
 
     def select(self, columns: Iterable[int]) -> "Blocks":
-        """The blocks of these columns, in this order, in every stripe."""
+        """Return the blocks of these columns, in this order, in every stripe."""
         return Blocks(self.table[:, list(columns)], self.length, self.owners)
 
     def first(self, stripes: int) -> "Blocks":
-        """The blocks of the first `stripes` stripes."""
+        """Return the blocks of the first `stripes` stripes."""
         return Blocks(self.table[:stripes], self.length, self.owners)
 
     def views(self) -> Iterator[list[npt.NDArray[np.uint8]]]:
         """Yield the blocks of each stripe as 1-d uint8 arrays over the very memory (slow; for the oracle and tests)."""
         for addresses in self.table.tolist():
             yield [
-                np.frombuffer((ctypes.c_uint8 * self.length).from_address(address), np.uint8)
+                np.frombuffer(memoryview((ctypes.c_uint8 * self.length).from_address(address)), np.uint8)
                 if self.length
                 else np.empty(0, np.uint8)
                 for address in addresses

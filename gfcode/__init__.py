@@ -1,0 +1,95 @@
+"""Erasure-coded storage over Galois fields.
+
+All but the errors is imported at first use, so that ``import gfcode`` loads neither NumPy nor any engine.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from gfcode.errors import (
+    BlockError,
+    DivisionByZeroError,
+    EngineUnavailableError,
+    FieldError,
+    GFCodeError,
+    InputChangedError,
+    MixedFieldsError,
+    NotMDSError,
+    OutOfFieldError,
+    ParameterError,
+    ReduciblePolynomialError,
+    ShardFormatError,
+    ShardSetError,
+    SingularMatrixError,
+    TargetExistsError,
+    UnrecoverableError,
+)
+
+if TYPE_CHECKING:
+    from gfcode.codec import Codec, Plan, VerifyReport
+    from gfcode.gf import GF, Field
+    from gfcode.matrix.dense import Matrix
+    from gfcode.pipeline import decode_file, encode_file, repair_set, verify_set
+
+    __version__: str
+
+__all__ = [
+    "GF",
+    "BlockError",
+    "Codec",
+    "DivisionByZeroError",
+    "EngineUnavailableError",
+    "Field",
+    "FieldError",
+    "GFCodeError",
+    "InputChangedError",
+    "Matrix",
+    "MixedFieldsError",
+    "NotMDSError",
+    "OutOfFieldError",
+    "ParameterError",
+    "Plan",
+    "ReduciblePolynomialError",
+    "ShardFormatError",
+    "ShardSetError",
+    "SingularMatrixError",
+    "TargetExistsError",
+    "UnrecoverableError",
+    "VerifyReport",
+    "__version__",
+    "decode_file",
+    "encode_file",
+    "repair_set",
+    "verify_set",
+]
+
+# Where the names are that are imported at first use.
+_MODULES = {
+    "GF": "gfcode.gf",
+    "Codec": "gfcode.codec",
+    "Field": "gfcode.gf",
+    "Matrix": "gfcode.matrix.dense",
+    "Plan": "gfcode.codec",
+    "VerifyReport": "gfcode.codec",
+    "decode_file": "gfcode.pipeline",
+    "encode_file": "gfcode.pipeline",
+    "repair_set": "gfcode.pipeline",
+    "verify_set": "gfcode.pipeline",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("gfcode")
+    elif name in _MODULES:
+        value = getattr(importlib.import_module(_MODULES[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

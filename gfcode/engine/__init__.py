@@ -1,0 +1,1 @@
+"""Engines: the contract (`protocol`), the oracle (`naive`), the choice among engines (`registry`)."""

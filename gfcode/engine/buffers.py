@@ -1,0 +1,54 @@
+"""Where the blocks that gfcode allocates lie: aligned for vector loads, staggered so that they do not alias."""
+
+import math
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["ALIGNMENT", "STAGGER", "allocate", "row_stride"]
+
+#: Blocks start at multiples of this many bytes: a cache line, and the widest vector.
+ALIGNMENT: Final = 64
+#: Bytes by which the distance of neighbouring blocks is off a multiple of `_PERIOD`.
+STAGGER: Final = 320
+# Five lines beyond a multiple of eight: an odd number of lines, so that successive blocks visit every set of a 64-set
+# cache, and no step of one to a few blocks comes back close to where it began.
+_PERIOD: Final = 512
+# Shorter blocks fill the sets evenly by lying side by side; padding would only spread them out.
+_STAGGERED_FROM: Final = 1024
+
+
+def row_stride(length: int) -> int:
+    """Bytes from one block of `length` bytes to the next: a multiple of 64, never near a power of two if long."""
+    if length < _STAGGERED_FROM:
+        return -(-length // ALIGNMENT) * ALIGNMENT
+    return length + (STAGGER - length) % _PERIOD
+
+
+def allocate(*shape: int) -> npt.NDArray[np.uint8]:
+    """Make an uninitialised array of blocks, each 64-byte aligned and at a staggered distance from the next.
+
+    Parameters
+    ----------
+    *shape : int
+        The last is the length of a block in bytes; the ones before count blocks, e.g. (stripes, k, length).
+
+    Returns
+    -------
+    ndarray of uint8
+        Of that shape. The bytes of a block are contiguous; blocks are padded apart, so that the array as a whole need
+        not be.
+    """
+    *counts, length = shape
+    stride = row_stride(length)
+    total = math.prod(counts) * stride
+    if not total:
+        return np.empty(shape, np.uint8)
+    memory = np.empty(total + ALIGNMENT, np.uint8)
+    strides = [1]
+    for count in reversed(counts):
+        strides.append(stride)
+        stride *= count
+    address: int = memory.__array_interface__["data"][0]
+    return np.ndarray(shape, np.uint8, memory, -address % ALIGNMENT, tuple(reversed(strides)))

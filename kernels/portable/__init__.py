@@ -1,0 +1,1 @@
+"""The `numba` engine: every w, both layouts, any CPU that LLVM compiles for."""
