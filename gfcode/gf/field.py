@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from operator import index
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -48,7 +49,10 @@ def GF(w: int, polynomial: int | None = None) -> "Field":  # noqa: N802 - the fi
         If the polynomial has a factor; the message names it.
     """
     usual = default_polynomial(w)
-    key = (w, usual if polynomial is None else int(polynomial))
+    try:
+        key = (index(w), usual if polynomial is None else index(polynomial))
+    except TypeError:
+        raise ParameterError(f"w and polynomial are integers, not {w!r} and {polynomial!r}") from None
     with _fields_lock:
         if key not in _fields:
             _fields[key] = Field(*key)

@@ -51,10 +51,9 @@ def default_polynomial(w: int) -> int:
     ParameterError
         If gfcode has no GF(2^w).
     """
-    try:
-        return _DEFAULTS[w]
-    except (KeyError, TypeError):
-        raise ParameterError(f"w must be one of 1 to 16 or 32, not {w!r}") from None
+    if w not in FIELD_SIZES:
+        raise ParameterError(f"w must be one of 1 to 16 or 32, not {w!r}")
+    return _DEFAULTS[w]
 
 
 def degree(polynomial: int) -> int:

@@ -16,7 +16,7 @@ from gfcode.gf.tables import FieldArray
 from gfcode.matrix.dense import Matrix
 from gfcode.matrix.minors import count_minors, find_zero_minor
 
-__all__ = ["MINORS_LIMIT", "Certificate", "certify", "within_reach"]
+__all__ = ["MINORS_LIMIT", "Certificate", "certify"]
 
 #: Minors that `certify` is willing to compute: a few seconds of work for w ≤ 16.
 MINORS_LIMIT = 1 << 26
@@ -80,15 +80,6 @@ def certify(parity: Matrix) -> Certificate:
     raise NotMDSError(*outcome)
 
 
-def within_reach(parity: Matrix, minors: int) -> bool:
-    """Tell whether `certify` comes to an answer by a proof or by at most so many minors."""
-    try:
-        proven = _prove(parity.field, parity.values) is not None
-    except _SingularError:
-        return True
-    return proven or count_minors(*parity.shape) <= min(minors, _limit(parity.field))
-
-
 def _limit(field: Field) -> int:
     return MINORS_LIMIT if field.w <= 16 else MINORS_LIMIT // _WIDE_SHARE
 
@@ -117,10 +108,15 @@ def _outcome(parity: Matrix) -> Certificate | tuple[str, tuple[int, ...]]:
     return message, ()
 
 
-def _corner(rows: int, columns: int) -> tuple[int, int]:
-    while count_minors(rows, columns) > _CORNER_MINORS:
-        rows, columns = min(rows, max(rows, columns) - 1), min(columns, max(rows, columns) - 1)
-    return rows, columns
+def _corner(m: int, k: int) -> tuple[int, int]:
+    """Choose a leading part of an m × k matrix, as square as it can be, with few enough minors to search."""
+    rows = columns = 1
+    while True:
+        wider = rows + (rows < m and (rows <= columns or columns == k)), columns
+        larger = wider if wider[0] > rows else (rows, min(columns + 1, k))
+        if larger == (rows, columns) or count_minors(*larger) > _CORNER_MINORS:
+            return rows, columns
+        rows, columns = larger
 
 
 def _refusal(parity: Matrix, minor: Minor) -> tuple[str, tuple[int, ...]]:

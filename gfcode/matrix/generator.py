@@ -12,8 +12,9 @@ from gfcode.errors import NotMDSError, ParameterError
 from gfcode.gf import Field
 from gfcode.gf.tables import FieldArray
 from gfcode.matrix.bitmatrix import element_ones
-from gfcode.matrix.certificate import certify, within_reach
+from gfcode.matrix.certificate import certify
 from gfcode.matrix.dense import Matrix
+from gfcode.matrix.minors import count_minors
 from gfcode.params import check_shard_counts
 
 __all__ = ["FAMILIES", "generator_matrix", "parity_matrix", "resolve_auto"]
@@ -21,7 +22,7 @@ __all__ = ["FAMILIES", "generator_matrix", "parity_matrix", "resolve_auto"]
 #: Square minors that `auto` is willing to check before it gives up on `powers`. Part of what `auto` means: another
 #: number would choose other matrices.
 AUTO_MINORS = 1 << 22
-# Quotients of a row that `_lightest_multiple` weighs in one go: bounds its memory.
+# Quotients of a row that `_lightest_multiple` weighs one by one, at a time and at most.
 _QUOTIENTS = 1 << 20
 
 
@@ -70,7 +71,8 @@ def cauchy_good(field: Field, k: int, m: int) -> FieldArray:
     it (Plank & Xu, "Optimizing Cauchy Reed-Solomon Codes", 2006). For m = 2 and w = 2 to 11 (k ≤ 1023 for w = 11) the
     second row is simply the k elements with the fewest ones, in ascending order of ones, then of value.
 
-    Room for k + m ≤ 2^w, for m = 2 in the simple form for k ≤ 2^w − 1, and for every k with m ≤ 1.
+    Room for k + m ≤ 2^w, for m = 2 in the simple form for k ≤ 2^w − 1, and for every k with m ≤ 1. With w ≤ 16 the
+    largest matrices take seconds; with w = 32 the time grows as m · k², and k = 250, m = 125 take some seconds.
     """
     if m <= 1 or k == 1:
         return np.ones((m, k), field.dtype)
@@ -92,26 +94,48 @@ def _cauchy(field: Field, x: npt.NDArray[np.intp], y: npt.NDArray[np.intp]) -> F
 
 def _lightest_multiple(field: Field, row: FieldArray) -> FieldArray:
     """Divide a row of non-zero elements by that of its elements which leaves the fewest ones, if that leaves fewer."""
-    k = row.shape[0]
-    weights = np.empty(k, np.int64)
-    step = max(1, _QUOTIENTS // k)
-    for start in range(0, k, step):
-        weights[start : start + step] = _ones_after_division(field, row, row[start : start + step])
+    weights = _ones_by_divisor(field, row)
     best = int(np.argmin(weights))
     return field.div(row, row[best : best + 1]) if weights[best] < element_ones(field, row).sum() else row
 
 
-def _ones_after_division(field: Field, row: FieldArray, divisors: FieldArray) -> npt.NDArray[np.int64]:
-    if field.w > 16:
-        quotients = field.mul(row, field.inv(divisors)[:, None])
-        ones: npt.NDArray[np.integer[Any]] = element_ones(field, quotients)
-    else:
-        exponents = field.log_table[row] - field.log_table[divisors][:, None] + field.order - 1
-        ones = _ones_of_powers(field)[exponents]
-    return np.asarray(ones.sum(axis=1, dtype=np.int64))
+def _ones_by_divisor(field: Field, row: FieldArray) -> npt.NDArray[np.int64]:
+    """Count the ones of a row after its division by each of its elements in turn."""
+    k = row.shape[0]
+    if field.w <= 16 and k * k > _QUOTIENTS:
+        return _ones_by_correlation(field, row)
+    counts = np.empty(k, np.int64)
+    step = max(1, _QUOTIENTS // k)
+    for start in range(0, k, step):
+        divisors = row[start : start + step]
+        if field.w <= 16:
+            exponents = field.log_table[row] - field.log_table[divisors][:, None] + field.order - 1
+            ones: npt.NDArray[np.integer[Any]] = _ones_of_powers(field)[exponents]
+        else:
+            ones = element_ones(field, field.mul(row, field.inv(divisors)[:, None]))
+        counts[start : start + step] = ones.sum(axis=1, dtype=np.int64)
+    return counts
 
 
-@lru_cache(maxsize=8)
+def _ones_by_correlation(field: Field, row: FieldArray) -> npt.NDArray[np.int64]:
+    """Do the same for long rows, in a time that hardly depends on their length.
+
+    By logarithms the counts are a cyclic correlation of the row's with the ones of all powers. It stays below 2^25, so
+    that a Fourier transform in double precision gives it exactly after rounding.
+    """
+    size = field.order - 1
+    logarithms = field.log_table[row]
+    present = np.bincount(logarithms, minlength=size)
+    counts = np.fft.irfft(np.fft.rfft(present) * _spectrum_of_ones(field), size)
+    return np.rint(counts).astype(np.int64)[logarithms]
+
+
+@lru_cache(maxsize=4)
+def _spectrum_of_ones(field: Field) -> npt.NDArray[np.complex128]:
+    return np.fft.rfft(_ones_of_powers(field)[: field.order - 1]).conj()
+
+
+@lru_cache(maxsize=4)
 def _ones_of_powers(field: Field) -> npt.NDArray[np.uint16]:
     return element_ones(field, field.exp_table[: 2 * (field.order - 1)]).astype(np.uint16)
 
@@ -130,7 +154,7 @@ FAMILIES: Mapping[str, Callable[[Field, int, int], FieldArray]] = MappingProxyTy
 )
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=32)
 def parity_matrix(family: str, field: Field, k: int, m: int) -> Matrix:
     """Make the parity matrix of a family.
 
@@ -164,8 +188,8 @@ def parity_matrix(family: str, field: Field, k: int, m: int) -> Matrix:
 def resolve_auto(field: Field, k: int, m: int) -> str:
     """Name the family that ``auto`` stands for.
 
-    It is `powers`, the cheapest to encode with, where that can be certified by a proof or by at most 2^22 minors; else
-    `cauchy-good`, or `vandermonde` for the one length, k + m = 2^w + 1, at which only that has room.
+    It is `powers`, the cheapest to encode with, where that can be certified by a proof (m ≤ 3 or k ≤ 3) or by at most
+    2^22 minors; else `cauchy-good`, or `vandermonde` for the one length, k + m = 2^w + 1, at which only that has room.
 
     Raises
     ------
@@ -173,10 +197,11 @@ def resolve_auto(field: Field, k: int, m: int) -> str:
         If no MDS code over the field has such k and m.
     """
     check_shard_counts(k, m, field.w)
-    candidate = Matrix(field, powers(field, k, m))
-    if within_reach(candidate, AUTO_MINORS):
+    # With four rows and columns or more no proof applies to powers of α: as 1, 1/α and 1/α² make a Vandermonde matrix,
+    # the inverses have rank 3 at least. Only minors are left, and need not be begun where they are too many.
+    if min(k, m) <= 3 or count_minors(m, k) <= AUTO_MINORS:
         try:
-            certify(candidate)
+            certify(Matrix(field, powers(field, k, m)))
         except NotMDSError:
             pass
         else:
