@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from operator import index
-from typing import Any, TypeAlias, overload
+from typing import Any, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ _fields: dict[tuple[int, int], "Field"] = {}
 _fields_lock = threading.Lock()
 
 
-def GF(w: int, polynomial: int | None = None) -> "Field":  # noqa: N802 - the field's own name for itself
+def GF(w: SupportsIndex, polynomial: SupportsIndex | None = None) -> "Field":  # noqa: N802 - the field's own name for itself
     """Return the field GF(2^w).
 
     Parameters
@@ -48,8 +48,8 @@ def GF(w: int, polynomial: int | None = None) -> "Field":  # noqa: N802 - the fi
     ReduciblePolynomialError
         If the polynomial has a factor; the message names it.
     """
-    usual = default_polynomial(w)
     try:
+        usual = default_polynomial(index(w))
         key = (index(w), usual if polynomial is None else index(polynomial))
     except TypeError:
         raise ParameterError(f"w and polynomial are integers, not {w!r} and {polynomial!r}") from None
@@ -126,7 +126,10 @@ class Field:
         """
         if isinstance(values, Element):
             values = self._scalar(values)
-        array = np.asarray(values)
+        try:
+            array = np.asarray(values)
+        except ValueError:
+            raise OutOfFieldError("nested sequences of elements must all have the same length") from None
         if array.size == 0 and not isinstance(values, np.ndarray):
             return array.astype(self.dtype)  # NumPy makes an empty list an array of floats
         if array.dtype.kind not in "iu":
@@ -277,8 +280,8 @@ class Field:
         left, right = self.check(a), self.check(b)
         if left.ndim not in {1, 2} or right.ndim not in {1, 2} or left.shape[-1] != right.shape[0]:
             raise FieldError(f"no product of operands of shapes {left.shape} and {right.shape}")
-        rows = left.reshape(-1, left.shape[-1])
-        columns = right.reshape(right.shape[0], -1)
+        rows = np.atleast_2d(left)
+        columns = right if right.ndim == 2 else right[:, None]
         product = np.zeros((rows.shape[0], columns.shape[1]), self.dtype)
         for i in range(right.shape[0]):
             product ^= self._arithmetic.mul(rows[:, i, None], columns[i])
