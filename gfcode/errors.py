@@ -11,6 +11,7 @@ __all__ = [
     "EngineUnavailableError",
     "FieldError",
     "GFCodeError",
+    "InputChangedError",
     "MixedFieldsError",
     "NotMDSError",
     "OutOfFieldError",
@@ -92,3 +93,7 @@ class ShardSetError(GFCodeError):
 
 class TargetExistsError(GFCodeError, FileExistsError):
     """The file to be written exists, and overwriting it was not asked for."""
+
+
+class InputChangedError(GFCodeError):
+    """The input changed, shrank or grew while it was read."""
