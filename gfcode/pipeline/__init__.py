@@ -1,1 +1,9 @@
 """Shard files: encode, decode, verify and repair them, with bounded memory and nothing written that is not so."""
+
+from gfcode.pipeline.decode import decode_file
+from gfcode.pipeline.encode import encode_file
+from gfcode.pipeline.probe import inspect_shard
+from gfcode.pipeline.repair import repair_set
+from gfcode.pipeline.verify import verify_set
+
+__all__ = ["decode_file", "encode_file", "inspect_shard", "repair_set", "verify_set"]

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 #: Called as `progress(done_bytes, total_bytes)`; the total is None for a stream. Calls never overlap, but may come from
-#: any thread. `done_bytes` never falls.
+#: any thread. Neither number ever falls; the total grows when more work shows up (a repair's writing).
 Progress = Callable[[int, int | None], None]
 
 #: One `FrameStatus` for each shard and stripe, shape (n, stripes).

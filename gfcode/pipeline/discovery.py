@@ -1,0 +1,325 @@
+"""Find the shards of a set among files and directories, by what they hold and never by their names alone."""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gfcode.errors import ParameterError, ShardFormatError, ShardSetError, UnrecoverableError
+from gfcode.pipeline.files import is_temporary
+from gfcode.pipeline.metadata import Metadata
+from gfcode.pipeline.names import shard_index, shard_name
+from gfcode.pipeline.probe import metadata_of, open_regular, sound_header
+from gfcode.pipeline.report import FrameStatus, Stray
+
+__all__ = ["Candidate", "Found", "StrPath", "find_set"]
+
+StrPath = str | os.PathLike[str]
+
+#: Frames that are looked at to learn which shard a file holds, where its metadata frame does not tell.
+_VOTES = 64
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A file that may hold a shard."""
+
+    path: str
+    size: int
+    identity: tuple[int, int]
+    metadata: Metadata | None = None
+    #: (set id, shard) that the metadata frame names.
+    claim: tuple[bytes, int] | None = None
+    #: (set id, shard) that the file holds.
+    holds: tuple[bytes, int] | None = None
+    #: Why the metadata frame is no good.
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Found:
+    """The files of one set.
+
+    Attributes
+    ----------
+    metadata : Metadata
+    files : list of list of Candidate
+        For each shard the files that hold it, the one to be repaired first.
+    metadata_status : dict
+        State of the metadata frame by path.
+    notes : dict
+        Notes by path.
+    strays : list of Stray
+    directories : list of str
+        Directories that the caller named.
+    """
+
+    metadata: Metadata
+    files: list[list[Candidate]]
+    metadata_status: dict[str, FrameStatus]
+    notes: dict[str, list[str]]
+    strays: list[Stray]
+    directories: list[str] = field(default_factory=list)
+
+    @property
+    def present(self) -> int:
+        """Number of shards for which there is a file."""
+        return sum(1 for files in self.files if files)
+
+
+def _expand(paths: Sequence[StrPath]) -> tuple[list[str], list[str], list[str], list[Stray]]:
+    """Return files, left-over temporary files, directories that were named, and what cannot be looked at."""
+    files: list[str] = []
+    temporary: list[str] = []
+    directories: list[str] = []
+    strays: list[Stray] = []
+    for path in map(os.fsdecode, paths):
+        try:
+            if not stat.S_ISDIR(os.stat(path).st_mode):
+                files.append(path)
+                continue
+            names = sorted(os.listdir(path))
+        except OSError as error:
+            strays.append(Stray(path, error.strerror or str(error)))
+            continue
+        directories.append(path)
+        for name in names:
+            inside = os.path.join(path, name)
+            if os.path.isfile(inside):
+                (temporary if is_temporary(name) else files).append(inside)
+    return files, temporary, directories, strays
+
+
+def _look(paths: Iterable[str], strays: list[Stray], seen: dict[tuple[int, int], str]) -> list[Candidate]:
+    """Read the metadata frame of every file, once however often it is named."""
+    candidates: list[Candidate] = []
+    for path in paths:
+        try:
+            fd = open_regular(path)
+            try:
+                status = os.fstat(fd)
+                candidate = Candidate(path, status.st_size, (status.st_dev, status.st_ino))
+                if candidate.identity in seen:
+                    first = seen[candidate.identity]
+                    strays.append(Stray(path, "given twice" if first == path else f"the same file as {first}"))
+                    continue
+                seen[candidate.identity] = path
+                try:
+                    candidate.metadata, index = metadata_of(fd)
+                    candidate.claim = (candidate.metadata.set_id, index)
+                except ShardFormatError as error:
+                    candidate.reason = str(error)
+            finally:
+                os.close(fd)
+        except (OSError, ShardFormatError) as error:
+            strays.append(Stray(path, getattr(error, "strerror", None) or str(error)))
+            continue
+        candidates.append(candidate)
+    return candidates
+
+
+def _agrees(fd: int, candidate: Candidate, metadata: Metadata) -> bool:
+    """Return whether the first, a middle and the last frame say what the metadata frame says (checksums aside)."""
+    geometry = metadata.geometry
+    frames = -(-(candidate.size - geometry.metadata_length) // geometry.frame_length)
+    for stripe in {0, frames // 2, frames - 1} if frames > 0 else set():
+        header = sound_header(fd, geometry.offset(stripe), geometry.block_length, None)
+        if header is None or (header.set_id, header.shard) != candidate.claim or header.stripe != stripe:
+            return False
+    return True
+
+
+def _vote(fd: int, candidate: Candidate, sets: dict[bytes, Metadata]) -> tuple[bytes, int] | None:
+    """Return the set and shard that most of the sound frames of a file name, at the places known sets give them."""
+    votes: Counter[tuple[bytes, int]] = Counter()
+    for geometry in dict.fromkeys(metadata.geometry for metadata in sets.values()):
+        frames = -(-(candidate.size - geometry.metadata_length) // geometry.frame_length)
+        # A first pass over evenly spaced frames; a second over all of them if none is sound.
+        for step in dict.fromkeys((max(1, frames // _VOTES), 1)):
+            for stripe in range(0, frames, step):
+                at = geometry.offset(stripe)
+                header = sound_header(fd, at, geometry.block_length, None)
+                metadata = sets.get(header.set_id) if header is not None else None
+                if header is None or metadata is None or metadata.geometry != geometry:
+                    continue
+                if header.shard >= metadata.n or header.stripe != stripe:
+                    continue
+                if sound_header(fd, at, geometry.block_length, metadata.checksum) is not None:
+                    votes[metadata.set_id, header.shard] += 1
+            if votes:
+                break
+    if not votes:
+        return None
+    most = max(votes.values())
+    winners = [holds for holds, count in votes.items() if count == most]
+    return candidate.claim if candidate.claim in winners else winners[0]
+
+
+def _identify(candidates: list[Candidate]) -> dict[bytes, Metadata]:
+    """Decide what each file holds; return the metadata of every set."""
+    sets: dict[bytes, Metadata] = {}
+    origin: dict[bytes, str] = {}
+    for candidate in candidates:
+        if candidate.metadata is None:
+            continue
+        known = sets.setdefault(candidate.metadata.set_id, candidate.metadata)
+        first = origin.setdefault(known.set_id, candidate.path)
+        if known.text != candidate.metadata.text:
+            raise ShardSetError(
+                f"{first} and {candidate.path} carry different metadata for set {known.set_id.hex()}; "
+                f"leave out the one that you do not trust"
+            )
+    for candidate in candidates:
+        try:
+            fd = open_regular(candidate.path)
+        except (OSError, ShardFormatError):
+            continue
+        try:
+            if candidate.metadata is not None and _agrees(fd, candidate, candidate.metadata):
+                candidate.holds = candidate.claim
+            else:
+                candidate.holds = _vote(fd, candidate, sets) or candidate.claim
+        except OSError:
+            candidate.holds = candidate.claim
+        finally:
+            os.close(fd)
+    return sets
+
+
+def _present(candidates: Iterable[Candidate], set_id: bytes) -> int:
+    return len({candidate.holds[1] for candidate in candidates if candidate.holds and candidate.holds[0] == set_id})
+
+
+def _label(metadata: Metadata, present: int) -> str:
+    return f"{metadata.set_id.hex()} ({metadata.name!r}, {present} of {metadata.n} shards, {metadata.k} needed)"
+
+
+def _choose(candidates: list[Candidate], sets: dict[bytes, Metadata], wanted: str | None) -> Metadata:
+    """Pick the set that is meant; refuse to guess."""
+    labels = {set_id: _label(metadata, _present(candidates, set_id)) for set_id, metadata in sets.items()}
+    if wanted is not None:
+        chosen = [metadata for set_id, metadata in sets.items() if set_id.hex().startswith(wanted.lower())]
+        if len(chosen) != 1:
+            found = "no set" if not chosen else "more than one set"
+            raise ShardSetError(
+                f"{found} has an id that begins with {wanted!r}; there are {', '.join(labels.values())}"
+            )
+        return chosen[0]
+    if len(sets) == 1:
+        return next(iter(sets.values()))
+    usable = [metadata for set_id, metadata in sets.items() if _present(candidates, set_id) >= metadata.k]
+    if len(usable) == 1:
+        return usable[0]
+    if usable:
+        raise ShardSetError(
+            f"shards of {len(usable)} sets are here: {'; '.join(labels[metadata.set_id] for metadata in usable)}; "
+            f"choose one by its id"
+        )
+    best = max(_present(candidates, set_id) / metadata.k for set_id, metadata in sets.items())
+    nearest = [item for set_id, item in sets.items() if _present(candidates, set_id) / item.k == best]
+    if len(nearest) > 1:
+        raise UnrecoverableError(f"no set has enough shards: {'; '.join(labels.values())}")
+    return nearest[0]
+
+
+def find_set(paths: StrPath | Sequence[StrPath], set_id: str | None = None) -> Found:
+    """Find the one shard set that is meant by some paths.
+
+    Parameters
+    ----------
+    paths : path or sequence of path
+        Shard files, and directories, whose files (not those of their directories) are looked at.
+    set_id : str, optional
+        The set's id, or the first digits of it.
+
+    Raises
+    ------
+    ShardSetError
+        If there is no shard, or several sets could be meant, or shards of the set contradict one another.
+    ShardFormatError
+        If all that was found is of a format version that this release does not know.
+    UnrecoverableError
+        If none of several sets has enough shards.
+    """
+    if set_id is not None and (not set_id or set_id.lower().strip("0123456789abcdef")):
+        raise ParameterError(f"a set id has hexadecimal digits, {set_id!r} has not")
+    named = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    files, temporary, directories, strays = _expand(named)
+    seen: dict[tuple[int, int], str] = {}
+    candidates = _look(files, strays, seen)
+    sets = _identify(candidates)
+    if not any(_present(candidates, known) >= metadata.k for known, metadata in sets.items()) and temporary:
+        # Complete shards that an interrupted run left under their temporary names are better than no set at all.
+        candidates += _look(temporary, strays, seen)
+        sets = _identify(candidates)
+    else:
+        strays += [Stray(path, "unfinished, or left behind by an interrupted run") for path in temporary]
+    if not sets:
+        raise _nothing(named, candidates, strays)
+    metadata = _choose(candidates, sets, set_id)
+    found = Found(metadata, [[] for _ in range(metadata.n)], {}, {}, strays, directories)
+    unknown = [candidate for candidate in candidates if not _assign(found, candidate, sets)]
+    _assign_by_name(found, unknown)
+    _rank(found)
+    return found
+
+
+def _nothing(named: Sequence[StrPath], candidates: Sequence[Candidate], strays: Sequence[Stray]) -> Exception:
+    """Return the error that says why there is no set."""
+    places = ", ".join(os.fsdecode(path) for path in named[:3]) + (", ..." if len(named) > 3 else "")
+    for candidate in candidates:
+        if "format version" in candidate.reason:
+            return ShardFormatError(f"{candidate.path}: {candidate.reason}")
+    reasons = [f"{candidate.path}: {candidate.reason}" for candidate in candidates]
+    reasons = (reasons + [f"{stray.path}: {stray.reason}" for stray in strays])[:1]
+    detail = f" ({reasons[0]})" if reasons else ""
+    return ShardSetError(f"no shard with readable metadata in {places or 'nothing'}{detail}")
+
+
+def _assign(found: Found, candidate: Candidate, sets: dict[bytes, Metadata]) -> bool:
+    """Put a file where it belongs; False if nothing in it tells."""
+    if candidate.holds is None:
+        return False
+    set_id, index = candidate.holds
+    if set_id != found.metadata.set_id:
+        found.strays.append(
+            Stray(candidate.path, f"shard {index} of another set: {sets[set_id].name!r} {set_id.hex()}")
+        )
+        return True
+    if candidate.claim == candidate.holds:
+        status = FrameStatus.GOOD
+    elif candidate.claim is None:
+        status = FrameStatus.MISSING if candidate.size == 0 else FrameStatus.CHECKSUM
+    else:
+        status = FrameStatus.MISPLACED if candidate.claim[0] == set_id else FrameStatus.FOREIGN
+    found.metadata_status[candidate.path] = status
+    found.files[index].append(candidate)
+    return True
+
+
+def _assign_by_name(found: Found, unknown: Iterable[Candidate]) -> None:
+    """Take files without one sound frame for the shard whose exact name they have, if no other file holds it."""
+    for candidate in unknown:
+        index = shard_index(os.path.basename(candidate.path), found.metadata.name)
+        if index is None or index >= found.metadata.n or found.files[index]:
+            found.strays.append(Stray(candidate.path, f"no shard: {candidate.reason}"))
+            continue
+        found.metadata_status[candidate.path] = FrameStatus.MISSING if candidate.size == 0 else FrameStatus.CHECKSUM
+        found.notes[candidate.path] = ["known by its name only: it holds no sound frame"]
+        found.files[index].append(candidate)
+
+
+def _rank(found: Found) -> None:
+    """Order the files of each shard: the one that has the shard's name first. Note odd names and second copies."""
+    for index, files in enumerate(found.files):
+        name = shard_name(found.metadata.name, index)
+        files.sort(key=lambda candidate: os.path.basename(candidate.path) != name)
+        for candidate in files[1:]:
+            found.strays.append(Stray(candidate.path, f"a second copy of shard {index}, beside {files[0].path}"))
+        for candidate in files[:1]:
+            notes = found.notes.setdefault(candidate.path, [])
+            if os.path.basename(candidate.path) != name:
+                notes.append(f"holds shard {index}, whose name is {name}")
+            if len(files) > 1:
+                notes.append(f"{len(files) - 1} more of this shard: {', '.join(other.path for other in files[1:])}")

@@ -1,0 +1,187 @@
+"""Encode a file or a stream into a new shard set."""
+
+import contextlib
+import os
+import secrets
+import stat
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from typing import IO, Any
+
+from gfcode.codec import Codec
+from gfcode.errors import ParameterError
+from gfcode.pipeline.batch import Batch, batch_stripes
+from gfcode.pipeline.files import Temporaries, write_at
+from gfcode.pipeline.frame import XXH3, frame_hash
+from gfcode.pipeline.layout import DEFAULT_FRAME, block_length_for
+from gfcode.pipeline.metadata import MAX_SHARDS, Metadata, check_file_name, describe
+from gfcode.pipeline.report import EncodeReport, Progress
+from gfcode.pipeline.source import FileSource, Source, StreamSource
+from gfcode.pipeline.targets import check_targets, made_directories, shard_targets
+from gfcode.pipeline.workers import Meter, run_workers, usable_threads
+
+__all__ = ["encode_file"]
+
+StrPath = str | os.PathLike[str]
+
+
+def encode_file(
+    source: StrPath | IO[bytes],
+    *,
+    k: int = 10,
+    m: int = 4,
+    w: int = 8,
+    matrix: Any = "auto",
+    layout: str = "packets",
+    polynomial: int | None = None,
+    frame: int = DEFAULT_FRAME,
+    out: StrPath | Sequence[StrPath] = ".",
+    name: str | None = None,
+    engine: str | None = None,
+    threads: int | None = None,
+    force: bool = False,
+    durable: bool = True,
+    checksum: str = XXH3.name,
+    progress: Progress | None = None,
+) -> EncodeReport:
+    """Cut a file into k data shards and add m parity shards, as files `NAME.000.gfs`, `NAME.001.gfs`, ...
+
+    Shards are written under temporary names and get their own only when all of them are complete. On any failure
+    nothing is left behind, and what was there before is untouched.
+
+    Parameters
+    ----------
+    source : path or binary file object
+        A file object, or a path that is no regular file, is read to its end as a stream.
+    k, m, w : int
+        Data shards, parity shards, bits per symbol.
+    matrix : str or array_like, shape (m, k)
+        Family of the parity matrix, or the matrix itself.
+    layout : {"packets", "words"}
+    polynomial : int, optional
+        Of the field, with its highest bit; the usual one for w by default.
+    frame : int
+        Most bytes of a frame: header and block.
+    out : path or sequence of path
+        Directories; shard i goes to number i modulo their count. Missing ones are made.
+    name : str, optional
+        NAME; the source's own name by default. A stream needs one.
+    engine : str, optional
+        Engine that must be used.
+    threads : int, optional
+        Workers, each with a buffer of at most 16 MiB or one stripe.
+    force : bool
+        Replace a set of the same name, whole.
+    durable : bool
+        Flush files and directories to the device before the shards get their names.
+    checksum : str
+        Checksum of the frames.
+    progress : callable, optional
+        See `gfcode.pipeline.report.Progress`.
+
+    Returns
+    -------
+    EncodeReport
+
+    Raises
+    ------
+    ParameterError
+        For parameters that no code, layout or frame has, or a name that cannot be used.
+    TargetExistsError
+        If a shard of that name exists and `force` is false.
+    InputChangedError
+        If the source changed while it was read.
+    OSError
+        If the source cannot be read or a shard not written.
+    """
+    started = time.perf_counter()
+    codec = Codec(k, m, w, matrix=matrix, layout=layout, polynomial=polynomial, engine=engine)
+    if codec.n > MAX_SHARDS:
+        raise ParameterError(f"k + m = {codec.n} shards are too many for a shard set; the limit is {MAX_SHARDS}")
+    block_length = block_length_for(frame, codec.layout, codec.n)
+    hashing = frame_hash(checksum)
+    directories = [os.fsdecode(out)] if isinstance(out, str | os.PathLike) else [os.fsdecode(path) for path in out]
+    with _opened(source) as (stream, path):
+        if name is None:
+            if path is None:
+                raise ParameterError("a stream has no name of its own; give one")
+            name = os.path.basename(path)
+        targets = shard_targets(directories, check_file_name(name), codec.n)
+        status = None if path is None else os.fstat(stream.fileno())
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            status = None
+        metadata = describe(
+            codec, set_id=secrets.token_bytes(16), name=name, size=None if status is None else status.st_size,
+            mode=None if status is None else stat.S_IMODE(status.st_mode) & 0o777,
+            mtime_ns=None if status is None else status.st_mtime_ns, block_length=block_length, checksum=hashing,
+            tool=f"gfcode {version('gfcode')}",
+        )  # fmt: skip
+        stripes = None if metadata.size is None else metadata.geometry.stripes(metadata.size)
+        capacity = batch_stripes(metadata.geometry, codec.n, stripes)
+        reader: Source
+        if status is None:
+            reader = StreamSource(stream, metadata.geometry)
+        else:
+            reader = FileSource(stream.fileno(), path or name, metadata.geometry, capacity)
+        with made_directories(directories), Temporaries() as files:
+            obsolete = check_targets(targets, name, force=force, source=status)
+            for index, target in enumerate(targets):
+                _begin(files, target, metadata, index)
+            workers = usable_threads(threads, None if stripes is None else -(-stripes // capacity))
+            _write(codec, metadata, reader, files, capacity, workers, Meter(progress, metadata.size))
+            size = reader.finish()
+            files.publish(replace=force, durable=durable, obsolete=obsolete)
+    geometry = metadata.geometry
+    stripes = geometry.stripes(size)
+    return EncodeReport(
+        set_id=metadata.set_id.hex(), name=name, size=size, k=codec.k, m=codec.m, w=codec.w, layout=codec.layout.name,
+        family=codec.family, frame_length=geometry.frame_length, block_length=block_length, stripes=stripes,
+        paths=tuple(targets), bytes_written=codec.n * geometry.shard_length(stripes, geometry.last_data(size)),
+        seconds=time.perf_counter() - started,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _opened(source: StrPath | IO[bytes]) -> Iterator[tuple[IO[bytes], str | None]]:
+    """Open a path; pass a file object on. The second value is the path."""
+    if not isinstance(source, str | os.PathLike):
+        yield source, None
+        return
+    path = os.fsdecode(source)
+    with open(path, "rb", buffering=0) as stream:
+        yield stream, path
+
+
+def _begin(files: Temporaries, target: str, metadata: Metadata, index: int) -> None:
+    """Create a shard with its metadata frame."""
+    # Shards hold the data itself: they are no more readable than their source.
+    mode = 0o666 if metadata.mode is None else (metadata.mode & 0o666) | 0o600
+    file = files.create(target, mode)
+    if metadata.size is not None:
+        geometry = metadata.geometry
+        file.reserve(geometry.shard_length(geometry.stripes(metadata.size), geometry.last_data(metadata.size)))
+    write_at(file.fd, [memoryview(metadata.frame(index))], 0)
+
+
+def _write(
+    codec: Codec, metadata: Metadata, reader: Source, files: Temporaries, capacity: int, workers: int, meter: Meter
+) -> None:
+    """Encode all stripes."""
+    operator = codec.encoder() if codec.m else None
+    data, parity, everything = range(codec.k), range(codec.k, codec.n), range(codec.n)
+    descriptors = [file.fd for file in files.files]
+
+    def work(stop: threading.Event) -> None:
+        batch = Batch(metadata, capacity)
+        while not stop.is_set() and reader.fill(batch):
+            if operator is not None:
+                batch.apply(operator, data, parity)
+            batch.stamp(everything)
+            offset = batch.geometry.offset(batch.first)
+            for index in everything:
+                write_at(descriptors[index], [batch.row(index)], offset)
+            meter.add(batch.data_length)
+
+    run_workers(workers, work)

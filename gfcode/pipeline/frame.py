@@ -1,0 +1,167 @@
+"""The frame: 512 bytes of header, then a block. `docs/format.md` describes it byte by byte."""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xxhash
+
+from gfcode.errors import ParameterError, ShardFormatError
+
+__all__ = [
+    "COVER",
+    "FLAG_LAST",
+    "FLAG_METADATA",
+    "FORMAT_VERSION",
+    "HASHES",
+    "HASH_BYTES",
+    "HEADER",
+    "HEADER_BYTES",
+    "MAGIC",
+    "MAGIC_BYTES",
+    "XXH3",
+    "FrameHash",
+    "FrameHeader",
+    "frame_hash",
+    "is_sealed",
+    "parse_header",
+    "seal",
+]
+
+HEADER_BYTES = 512
+MAGIC_BYTES = b"GFSHARD1"
+#: The magic bytes as the header's first little-endian 64-bit word.
+MAGIC = int.from_bytes(MAGIC_BYTES, "little")
+FORMAT_VERSION = 1
+#: Offset in a frame of the first byte that the hash covers; it covers all from there to the end of the block.
+COVER = 24
+HASH_BYTES = 16
+FLAG_METADATA = 1
+FLAG_LAST = 2
+
+_HEADER = struct.Struct("<8s16sHHI16sIIIHHQQQ")
+_USED = _HEADER.size
+
+#: One header as a NumPy record of 512 bytes. `set` is the set id, `hash` the checksum; both are 16 raw bytes.
+HEADER: np.dtype[np.void] = np.dtype(
+    {
+        "names": [
+            "magic", "hash", "version", "hash_id", "flags", "set", "shard",
+            "k", "m", "w", "stripe", "block_length", "data_length",
+        ],
+        "formats": [
+            "<u8", "V16", "<u2", "<u2", "<u4", "V16", "<u4",
+            "<u4", "<u4", "<u2", "<u8", "<u8", "<u8",
+        ],
+        "offsets": [0, 8, 24, 26, 28, 32, 48, 52, 56, 60, 64, 72, 80],
+        "itemsize": HEADER_BYTES,
+    }
+)  # fmt: skip
+
+#: A readable buffer of bytes.
+Bytes = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class FrameHash:
+    """A checksum that frames may carry.
+
+    Attributes
+    ----------
+    number : int
+        Its id in the header.
+    name : str
+    digest : callable
+        Maps a buffer to 16 bytes.
+    """
+
+    number: int
+    name: str
+    digest: Callable[[Any], bytes]
+
+
+#: XXH3-128 in its canonical (big-endian) byte order. It finds accidents; it is no defence against forgery.
+XXH3 = FrameHash(1, "xxh3-128", xxhash.xxh3_128_digest)
+#: Checksums by their id. Ids 2 (BLAKE3) and 3 (keyed BLAKE3) are reserved.
+HASHES: dict[int, FrameHash] = {XXH3.number: XXH3}
+
+
+def frame_hash(name: str) -> FrameHash:
+    """Return the checksum of this name.
+
+    Raises
+    ------
+    ParameterError
+        If there is none.
+    """
+    for known in HASHES.values():
+        if known.name == name:
+            return known
+    raise ParameterError(f"unknown hash {name!r}; choose {', '.join(known.name for known in HASHES.values())}")
+
+
+@dataclass(frozen=True, slots=True)
+class FrameHeader:
+    """The fields of a frame header, without magic and hash."""
+
+    flags: int
+    set_id: bytes
+    shard: int
+    k: int
+    m: int
+    w: int
+    stripe: int
+    block_length: int
+    data_length: int
+    version: int = FORMAT_VERSION
+    hash_id: int = XXH3.number
+
+    def pack(self) -> bytearray:
+        """Return the 512 bytes of the header; the 16 bytes of the hash are zero (`seal` fills them)."""
+        header = bytearray(HEADER_BYTES)
+        _HEADER.pack_into(
+            header, 0, MAGIC_BYTES, bytes(HASH_BYTES), self.version, self.hash_id, self.flags, self.set_id, self.shard,
+            self.k, self.m, self.w, 0, self.stripe, self.block_length, self.data_length,
+        )  # fmt: skip
+        return header
+
+
+def parse_header(header: Bytes) -> FrameHeader:
+    """Read the fields of a header, whose checksum is not looked at.
+
+    Parameters
+    ----------
+    header : buffer of at least 512 bytes
+
+    Raises
+    ------
+    ShardFormatError
+        If the magic is not there, a byte that must be zero is not, or the format version or hash is unknown.
+    """
+    if len(header) < HEADER_BYTES:
+        raise ShardFormatError(f"a frame header has {HEADER_BYTES} bytes, not {len(header)}")
+    magic, _, version, hash_id, flags, set_id, shard, k, m, w, pad, stripe, block, data = _HEADER.unpack_from(header)
+    if magic != MAGIC_BYTES:
+        raise ShardFormatError("no frame: the magic bytes are missing")
+    if version != FORMAT_VERSION:
+        raise ShardFormatError(
+            f"format version {version} is not known to this release, which reads version {FORMAT_VERSION}"
+        )
+    if hash_id not in HASHES:
+        raise ShardFormatError(f"hash {hash_id} is not known to this release")
+    if pad or any(header[_USED:HEADER_BYTES]):
+        raise ShardFormatError("reserved bytes of the frame header are not zero")
+    return FrameHeader(flags, set_id, shard, k, m, w, stripe, block, data, version, hash_id)
+
+
+def seal(frame: bytearray | memoryview, checksum: FrameHash) -> None:
+    """Write the hash of a whole frame into its header."""
+    frame[8:COVER] = checksum.digest(memoryview(frame)[COVER:])
+
+
+def is_sealed(frame: Bytes, checksum: FrameHash) -> bool:
+    """Return whether the hash in the header of a whole frame is right."""
+    view = memoryview(frame)
+    return checksum.digest(view[COVER:]) == view[8:COVER]

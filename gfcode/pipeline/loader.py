@@ -1,0 +1,146 @@
+"""Read frames of a set into a batch, and check every one of them."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from gfcode.errors import ShardFormatError
+from gfcode.pipeline.batch import Batch
+from gfcode.pipeline.files import read_at
+from gfcode.pipeline.frame import COVER, HEADER_BYTES, MAGIC, FrameHeader, is_sealed, parse_header
+from gfcode.pipeline.report import FrameStatus
+from gfcode.pipeline.shardset import OpenShard, ShardSet
+
+__all__ = ["Loader"]
+
+
+class Loader:
+    """Fills one batch again and again. Each worker has its own.
+
+    Parameters
+    ----------
+    shards : ShardSet
+    batch : Batch
+    files : mapping of int to sequence of OpenShard, optional
+        Files to read instead of those of the set.
+
+    Attributes
+    ----------
+    status : ndarray of uint8, shape (n, S)
+        `FrameStatus` of the frames of the primary file of each shard that was loaded.
+    good : ndarray of bool, shape (n, S)
+        Whether a sound frame, from whichever file, stands in the batch.
+    loaded : ndarray of bool, shape (n,)
+        Whether `load` was called for the shard.
+    bytes_read : int
+        Since the loader was made.
+    """
+
+    def __init__(self, shards: ShardSet, batch: Batch, files: Mapping[int, Sequence[OpenShard]] | None = None) -> None:
+        self.shards, self.batch = shards, batch
+        self._files = dict(enumerate(shards.files)) if files is None else files
+        shape = (batch.n, batch.capacity)
+        self.status: npt.NDArray[np.uint8] = np.empty(shape, np.uint8)
+        self.good: npt.NDArray[np.bool_] = np.empty(shape, np.bool_)
+        self.loaded: npt.NDArray[np.bool_] = np.zeros(batch.n, np.bool_)
+        self.bytes_read = 0
+
+    def begin(self, number: int) -> None:
+        """Turn to batch `number`; no frame of it is there yet."""
+        self.shards.place(self.batch, number)
+        self.status[:] = FrameStatus.MISSING
+        self.good[:] = False
+        self.loaded[:] = False
+
+    def load(self, shard: int) -> bool:
+        """Read the frames of one shard; what the primary file has not sound is taken from its copies.
+
+        Returns
+        -------
+        bool
+            Whether all of them are there.
+        """
+        count = self.batch.count
+        self.loaded[shard] = True
+        files = self._files.get(shard)
+        if not files:
+            return False
+        self.status[shard, :count] = self._read(files[0], shard, 0, count)
+        good = self.good[shard, :count]
+        good[:] = self.status[shard, :count] == FrameStatus.GOOD
+        for copy in files[1:]:
+            for slot in np.flatnonzero(~good).tolist():
+                good[slot] = self._read(copy, shard, slot, slot + 1)[0] == FrameStatus.GOOD
+        return bool(good.all())
+
+    def _read(self, file: OpenShard, shard: int, first: int, end: int) -> npt.NDArray[np.uint8]:
+        """Read and check the frames in slots first, ..., end - 1."""
+        batch = self.batch
+        offset = batch.geometry.offset(batch.first + first)
+        row = batch.row(shard, first, end)
+        try:
+            got = read_at(file.fd, [row], offset)
+        except OSError:
+            if end - first == 1:
+                return np.array([FrameStatus.UNREADABLE], np.uint8)
+            # Some of them can perhaps be read one by one.
+            return np.concatenate([self._read(file, shard, slot, slot + 1) for slot in range(first, end)])
+        self.bytes_read += got
+        return self._check(shard, first, end, whole=got == len(row), got=got)
+
+    def _check(self, shard: int, first: int, end: int, *, whole: bool, got: int) -> npt.NDArray[np.uint8]:
+        batch = self.batch
+        status = np.zeros(end - first, np.uint8)
+        digests = batch.digests(shard, first, end)
+        if (
+            whole
+            and digests == batch.hashes[shard, first:end].tobytes()
+            and np.array_equal(batch.words[shard, first:end], batch.expected_words[shard, first:end])
+            and bool((batch.headers["magic"][shard, first:end] == MAGIC).all())
+        ):
+            if end == batch.count and self._has_slack(shard):
+                status[-1] = FrameStatus.SLACK
+            return status
+        frame = batch.geometry.frame_length
+        for slot in range(first, end):
+            at = (slot - first) * frame
+            digest = digests[16 * (slot - first) : 16 * (slot - first + 1)]
+            status[slot - first] = self._classify(shard, slot, digest, got - at)
+        return status
+
+    def _classify(self, shard: int, slot: int, digest: bytes, got: int) -> FrameStatus:
+        """Say what is wrong with one frame, of which `got` bytes were read."""
+        batch = self.batch
+        if got < HEADER_BYTES + batch.block_length(slot):
+            return FrameStatus.MISSING
+        frame = batch.rows[shard][slot * batch.geometry.frame_length :][: batch.geometry.frame_length]
+        try:
+            header = parse_header(frame)
+        except ShardFormatError:
+            return FrameStatus.CHECKSUM
+        if header.hash_id != self.shards.metadata.checksum.number:
+            return FrameStatus.CHECKSUM
+        if digest != frame[8:COVER]:
+            # A frame with a block of another length is sound in itself, and foreign or out of place.
+            length = HEADER_BYTES + header.block_length
+            same = header.block_length == batch.block_length(slot)
+            if same or length > min(got, len(frame)) or not is_sealed(frame[:length], self.shards.metadata.checksum):
+                return FrameStatus.CHECKSUM
+        return self._place_of(header, shard, slot)
+
+    def _place_of(self, header: FrameHeader, shard: int, slot: int) -> FrameStatus:
+        batch = self.batch
+        if header.set_id != self.shards.metadata.set_id:
+            return FrameStatus.FOREIGN
+        if header.shard != shard or header.stripe != batch.first + slot:
+            return FrameStatus.MISPLACED
+        if not np.array_equal(batch.words[shard, slot], batch.expected_words[shard, slot]):
+            return FrameStatus.FIELDS
+        if slot == batch.count - 1 and self._has_slack(shard):
+            return FrameStatus.SLACK
+        return FrameStatus.GOOD
+
+    def _has_slack(self, shard: int) -> bool:
+        """Return whether the slack of a data shard's last block holds anything but zeros."""
+        return any(j == shard and view != bytes(len(view)) for j, view in self.batch.slack_views())

@@ -1,0 +1,131 @@
+"""Look into single shard files: their metadata frame, and what a frame at some offset says."""
+
+import json
+import os
+import stat
+
+from gfcode.errors import ShardFormatError
+from gfcode.pipeline.files import read_at
+from gfcode.pipeline.frame import FLAG_METADATA, HASHES, HEADER_BYTES, FrameHash, FrameHeader, is_sealed, parse_header
+from gfcode.pipeline.metadata import MAX_METADATA, METADATA_MULTIPLE, Metadata, parse_metadata
+from gfcode.pipeline.report import ShardInfo
+
+__all__ = ["inspect_shard", "metadata_of", "open_regular", "read_metadata", "sound_header"]
+
+
+def open_regular(path: str) -> int:
+    """Open a regular file for reading. Anything else is refused, and a FIFO without a writer does not block.
+
+    Raises
+    ------
+    ShardFormatError
+        If it is no regular file.
+    OSError
+        If it cannot be opened.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise ShardFormatError("not a regular file")
+    return fd
+
+
+def _read(fd: int, length: int, offset: int) -> bytearray:
+    data = bytearray(length)
+    got = read_at(fd, [memoryview(data)], offset)
+    return data[:got]
+
+
+def metadata_of(fd: int) -> tuple[Metadata, int]:
+    """Read and check the metadata frame at the beginning of an open file.
+
+    Returns
+    -------
+    metadata : Metadata
+    index : int
+        Number of the shard.
+
+    Raises
+    ------
+    ShardFormatError
+        If it is damaged, or of an unknown format version.
+    OSError
+        If the file cannot be read.
+    """
+    header = parse_header(_read(fd, HEADER_BYTES, 0))
+    length = HEADER_BYTES + header.block_length
+    if header.flags != FLAG_METADATA or header.stripe:
+        raise ShardFormatError("the file does not begin with a metadata frame")
+    # The file's real size bounds what is allocated.
+    if length > min(os.fstat(fd).st_size, MAX_METADATA) or length % METADATA_MULTIPLE:
+        raise ShardFormatError("the metadata frame is damaged or cut off")
+    frame = _read(fd, length, 0)
+    if len(frame) != length or not is_sealed(frame, HASHES[header.hash_id]):
+        raise ShardFormatError("the checksum of the metadata frame is wrong")
+    end = HEADER_BYTES + header.data_length
+    metadata = parse_metadata(bytes(frame[HEADER_BYTES:end]))
+    if header.shard >= metadata.n or header != metadata.header(header.shard) or any(frame[end:]):
+        raise ShardFormatError("the metadata frame contradicts itself")
+    return metadata, header.shard
+
+
+def read_metadata(path: str) -> tuple[Metadata, int]:
+    """Read and check the metadata frame of a shard file; see `metadata_of`."""
+    fd = open_regular(path)
+    try:
+        return metadata_of(fd)
+    finally:
+        os.close(fd)
+
+
+def inspect_shard(path: str | os.PathLike[str]) -> ShardInfo:
+    """Read what a shard file says about itself; its data frames are not looked at.
+
+    Raises
+    ------
+    ShardFormatError
+        If the metadata frame is damaged, or of an unknown format version.
+    OSError
+        If the file cannot be read.
+    """
+    name = os.fsdecode(path)
+    try:
+        metadata, index = read_metadata(name)
+    except ShardFormatError as error:
+        raise ShardFormatError(f"{name}: {error}") from error
+    geometry = metadata.geometry
+    expected = None
+    if metadata.size is not None:
+        expected = geometry.shard_length(geometry.stripes(metadata.size), geometry.last_data(metadata.size))
+    return ShardInfo(
+        path=name, index=index, metadata=json.loads(metadata.text), metadata_length=metadata.frame_length,
+        frame_length=geometry.frame_length, file_length=os.stat(name).st_size, expected_length=expected,
+        hash_name=metadata.checksum.name,
+    )  # fmt: skip
+
+
+def sound_header(fd: int, offset: int, longest: int, checksum: FrameHash | None) -> FrameHeader | None:
+    """Return the header of the frame at an offset; None where there is no frame.
+
+    Parameters
+    ----------
+    fd, offset : int
+    longest : int
+        Longest block that the frame may have.
+    checksum : FrameHash or None
+        Checksum that must be right; None if any header will do.
+    """
+    try:
+        header = parse_header(_read(fd, HEADER_BYTES, offset))
+    except (ShardFormatError, OSError):
+        return None
+    if checksum is None:
+        return header
+    if header.hash_id != checksum.number or header.block_length > longest:
+        return None
+    try:
+        frame = _read(fd, HEADER_BYTES + header.block_length, offset)
+    except OSError:
+        return None
+    whole = len(frame) == HEADER_BYTES + header.block_length
+    return header if whole and is_sealed(frame, checksum) else None

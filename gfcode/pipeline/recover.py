@@ -1,0 +1,65 @@
+"""Compute the blocks of a batch that are not there from those that are."""
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from gfcode.codec import Codec
+from gfcode.pipeline.loader import Loader
+from gfcode.pipeline.metadata import Metadata
+
+__all__ = ["LazyCodec", "rebuild", "short_slots"]
+
+
+class LazyCodec:
+    """The codec of a set, built when the first block has to be computed: reading a sound set needs none.
+
+    Parameters
+    ----------
+    metadata : Metadata
+    engine : str or None
+        An engine that is asked for by name is looked for at once, whether it will be needed or not.
+    """
+
+    def __init__(self, metadata: Metadata, engine: str | None) -> None:
+        self._metadata, self._engine = metadata, engine
+        self._lock = threading.Lock()
+        self._codec = metadata.codec(engine) if engine is not None else None
+
+    def get(self) -> Codec:
+        """Return the codec."""
+        with self._lock:
+            if self._codec is None:
+                self._codec = self._metadata.codec(self._engine)
+            return self._codec
+
+
+def short_slots(loader: Loader) -> list[int]:
+    """Return the slots of the loader's batch with fewer than k sound frames."""
+    batch = loader.batch
+    return np.flatnonzero(loader.good[:, : batch.count].sum(axis=0) < batch.k).tolist()
+
+
+def rebuild(loader: Loader, codec: LazyCodec, shards: Sequence[int]) -> int:
+    """Compute those blocks of some shards that are not there, in every slot with k sound frames.
+
+    Returns
+    -------
+    int
+        Blocks computed.
+    """
+    batch = loader.batch
+    good = loader.good[:, : batch.count]
+    lacking = ~good[list(shards)].all(axis=0) & (good.sum(axis=0) >= batch.k)
+    groups: dict[bytes, list[int]] = {}
+    for slot in np.flatnonzero(lacking).tolist():
+        groups.setdefault(good[:, slot].tobytes(), []).append(slot)
+    computed = 0
+    for slots in groups.values():
+        pattern = good[:, slots[0]]
+        want = [shard for shard in shards if not pattern[shard]]
+        plan = codec.get().plan(np.flatnonzero(pattern).tolist(), want)
+        batch.apply(plan.operator, plan.sources, want, slots)
+        computed += len(want) * len(slots)
+    return computed

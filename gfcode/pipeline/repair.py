@@ -1,0 +1,233 @@
+"""Restore the damaged and missing shards of a set, byte for byte as they were encoded.
+
+One pass reads every frame and writes each bad one anew into a temporary file for its shard. Then the good frames of
+that shard are copied beside them, and the whole file is read again and checked. Only when all of them are complete does
+the first take its name. A set that has a stripe beyond repair is left as it is.
+"""
+
+import contextlib
+import os
+import stat
+import threading
+import time
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+
+from gfcode.errors import ShardSetError, TargetExistsError
+from gfcode.pipeline.batch import Batch, batch_stripes
+from gfcode.pipeline.discovery import StrPath, find_set
+from gfcode.pipeline.files import TemporaryFile, publish, read_at, sync_directories, write_at
+from gfcode.pipeline.loader import Loader
+from gfcode.pipeline.metadata import check_file_name
+from gfcode.pipeline.names import shard_name
+from gfcode.pipeline.place import places_of_new
+from gfcode.pipeline.recover import LazyCodec, rebuild
+from gfcode.pipeline.report import FrameStatus, Progress, RepairedShard, RepairReport, SetReport, ranges
+from gfcode.pipeline.shardset import OpenShard, ShardSet
+from gfcode.pipeline.verify import survey, total_bytes
+from gfcode.pipeline.workers import Meter
+
+__all__ = ["repair_set"]
+
+#: Bytes of one copying read and write.
+_PIECE = 1024 * 1024
+
+
+def repair_set(
+    paths: StrPath | Sequence[StrPath],
+    *,
+    out: StrPath | None = None,
+    set_id: str | None = None,
+    engine: str | None = None,
+    threads: int | None = None,
+    durable: bool = True,
+    progress: Progress | None = None,
+) -> RepairReport:
+    """Restore every shard of a set that is missing or not as it was encoded.
+
+    A shard that is repaired replaces the file that held it, under the name which that file has. A missing shard gets
+    its own name, in the directory where its place in the set's distribution is; if that name is taken by another
+    shard, it gets one that is free. Sound shards are never renamed, moved or removed, whatever their names.
+
+    Parameters
+    ----------
+    paths : path or sequence of path
+        Shard files, and directories that hold them.
+    out : path, optional
+        Directory for all repaired shards, each under its own name; the files that were read stay as they are.
+    set_id : str, optional
+        The set that is meant where there are several: its id or the first digits of it.
+    engine : str, optional
+        Engine that must be used.
+    threads : int, optional
+        Workers.
+    durable : bool
+        Flush files and directories to the device before a repaired shard takes its name.
+    progress : callable, optional
+        See `gfcode.pipeline.report.Progress`; counts bytes of the shards.
+
+    Returns
+    -------
+    RepairReport
+        Its `before.state` is "beyond repair" where some stripe has fewer than k good frames; nothing is changed then.
+
+    Raises
+    ------
+    TargetExistsError
+        If a shard in `out` exists.
+    ShardSetError, ShardFormatError, UnrecoverableError
+        As `gfcode.pipeline.discovery.find_set`; ShardSetError too if a repaired shard does not verify.
+    OSError
+        If a shard cannot be written.
+    """
+    started = time.perf_counter()
+    with ShardSet(find_set(paths, set_id)) as shards:
+        meter = Meter(progress, total_bytes(shards))
+        run = _Repair(shards, LazyCodec(shards.metadata, engine), None if out is None else os.fsdecode(out), meter)
+        with run:
+            before = survey(shards, threads=threads, meter=meter, started=started, on_damage=run.rebuild)
+            if before.state == "repairable":
+                run.finish(before, durable=durable)
+        return RepairReport(
+            before, tuple(run.repaired), run.bytes_written, time.perf_counter() - started, tuple(run.notes)
+        )
+
+
+class _Repair:
+    """The temporary files of one repair; a context manager that removes those that got no name."""
+
+    def __init__(self, shards: ShardSet, codec: LazyCodec, out: str | None, meter: Meter) -> None:
+        self._shards, self._codec, self._out, self._meter = shards, codec, out, meter
+        self._files: dict[int, TemporaryFile] = {}
+        self._lock = threading.Lock()
+        self._hopeless = threading.Event()
+        self._places: dict[int, str] = {}
+        self._made_out = False
+        self.repaired: list[RepairedShard] = []
+        self.notes: list[str] = []
+        self.bytes_written = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for file in self._files.values():
+            file.discard()
+        if self._made_out and self._out is not None:
+            with contextlib.suppress(OSError):
+                os.rmdir(self._out)
+
+    def rebuild(self, loader: Loader) -> None:
+        """Write the bad frames of a batch anew, unless the set has turned out to be beyond repair."""
+        batch = loader.batch
+        good = loader.good[:, : batch.count]
+        if (good.sum(axis=0) < batch.k).any():
+            self._hopeless.set()
+        if self._hopeless.is_set():
+            return
+        bad = loader.status[:, : batch.count] != FrameStatus.GOOD
+        shards = np.flatnonzero(bad.any(axis=1)).tolist()
+        rebuild(loader, self._codec, shards)
+        batch.stamp(shards)
+        for shard in shards:
+            fd = self._file(shard).fd
+            for first, last in ranges(np.flatnonzero(bad[shard]).astype(np.int64)):
+                write_at(fd, [batch.row(shard, first, last + 1)], batch.geometry.offset(batch.first + first))
+
+    def finish(self, report: SetReport, *, durable: bool) -> None:
+        """Complete, check and name the shards that are not intact."""
+        broken = [shard for shard in report.shards if not shard.intact]
+        self._meter.extend(2 * len(broken) * self._shards.shard_length)
+        capacity = batch_stripes(self._shards.geometry, self._shards.metadata.n, self._shards.stripes)
+        batch = Batch(self._shards.metadata, capacity)
+        for shard in broken:
+            self._complete(shard.index, report)
+            file = self._file(shard.index)
+            if durable:
+                os.fsync(file.fd)
+                os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_DONTNEED)  # what is checked comes from the device
+            self._check(shard.index, file, batch)
+        named = []
+        for shard in broken:
+            file = self._files[shard.index]
+            file.close()
+            publish(file.path, file.target, replace=shard.path is not None and self._out is None)
+            del self._files[shard.index]
+            named.append(file.target)
+            rebuilt = shard.damaged + shard.missing
+            self.repaired.append(RepairedShard(shard.index, file.target, shard.path is None, rebuilt))
+        self._made_out = False
+        if durable:
+            sync_directories(named)
+        self.bytes_written = len(broken) * self._shards.shard_length
+
+    def _file(self, shard: int) -> TemporaryFile:
+        """Return the temporary file of a shard, made when it is first asked for."""
+        with self._lock:
+            if shard not in self._files:
+                old = self._shards.files[shard][0] if self._shards.files[shard] else None
+                file = TemporaryFile(self._target(shard, old), 0o600)
+                self._files[shard] = file
+                _take_owner(file.fd, old or next(files[0] for files in self._shards.files if files))
+                file.reserve(self._shards.shard_length)
+            return self._files[shard]
+
+    def _target(self, shard: int, old: OpenShard | None) -> str:
+        if self._out is not None:
+            if not os.path.isdir(self._out):
+                os.mkdir(self._out)
+                self._made_out = True
+            name = shard_name(check_file_name(self._shards.metadata.name), shard)
+            target = os.path.join(self._out, name)
+            if os.path.lexists(target):
+                raise TargetExistsError(f"{target} exists; choose another directory for repaired shards")
+            return target
+        if old is not None:
+            return old.path
+        if not self._places:
+            check_file_name(self._shards.metadata.name)
+            self._places, self.notes = places_of_new(self._shards.found)
+        return self._places[shard]
+
+    def _complete(self, shard: int, report: SetReport) -> None:
+        """Write all of a shard that was not rebuilt: its metadata frame, and copies of its good frames."""
+        shards, file = self._shards, self._file(shard)
+        write_at(file.fd, [memoryview(shards.metadata.frame(shard))], 0)
+        buffer = memoryview(bytearray(_PIECE))
+        good = np.flatnonzero(report.damage[shard] == FrameStatus.GOOD).astype(np.int64)
+        for first, last in ranges(good):
+            at = shards.geometry.offset(first)
+            end = min(shards.geometry.offset(last + 1), shards.shard_length)
+            while at < end:
+                part = buffer[: min(_PIECE, end - at)]
+                if read_at(shards.files[shard][0].fd, [part], at) != len(part):
+                    raise ShardSetError(f"{shards.files[shard][0].path} became shorter during the repair")
+                write_at(file.fd, [part], at)
+                at += len(part)
+        self._meter.add(shards.shard_length)
+
+    def _check(self, shard: int, file: TemporaryFile, batch: Batch) -> None:
+        """Read a repaired shard again and check every byte of it."""
+        shards = self._shards
+        frame = bytearray(shards.metadata.frame_length)
+        size = os.fstat(file.fd).st_size
+        whole = read_at(file.fd, [memoryview(frame)], 0) == len(frame) and size == shards.shard_length
+        sound = whole and frame == shards.metadata.frame(shard)
+        loader = Loader(shards, batch, {shard: [OpenShard(file.path, file.fd, size)]})
+        for number in range(-(-shards.stripes // batch.capacity)):
+            loader.begin(number)
+            sound = loader.load(shard) and sound
+            self._meter.add(loader.bytes_read)
+            loader.bytes_read = 0
+        if not sound:
+            raise ShardSetError(f"shard {shard} does not verify after its repair; nothing was changed")
+
+
+def _take_owner(fd: int, peer: OpenShard) -> None:
+    """Give a new shard the permissions of the old one, or of another shard; and its owner, where that is allowed."""
+    status = os.fstat(peer.fd)
+    with contextlib.suppress(OSError):
+        os.fchown(fd, status.st_uid, status.st_gid)
+    os.fchmod(fd, stat.S_IMODE(status.st_mode) & 0o777)

@@ -1,0 +1,108 @@
+"""Where a new set goes: its directories, the names of its shards, and what stands there already."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+
+from gfcode.errors import ParameterError, ShardFormatError, TargetExistsError
+from gfcode.pipeline.names import shard_index, shard_name
+from gfcode.pipeline.probe import read_metadata
+
+__all__ = ["check_targets", "made_directories", "shard_targets"]
+
+_NAME_MAX = 255
+
+
+def shard_targets(directories: Sequence[str], name: str, n: int) -> list[str]:
+    """Return the paths of n shards, dealt round robin to the directories.
+
+    Raises
+    ------
+    ParameterError
+        If there is no directory, or the names would be too long.
+    """
+    if not directories:
+        raise ParameterError("name at least one directory for the shards")
+    longest = len(os.fsencode(shard_name(name, n - 1)))
+    if longest > _NAME_MAX:
+        raise ParameterError(f"shards of {name!r} would have names of {longest} bytes; give a shorter name")
+    return [os.path.join(directories[index % len(directories)], shard_name(name, index)) for index in range(n)]
+
+
+@contextlib.contextmanager
+def made_directories(directories: Sequence[str]) -> Iterator[None]:
+    """Make the directories that are missing; if the body fails, remove them again."""
+    made: list[str] = []
+    try:
+        for directory in directories:
+            missing = []
+            at = directory
+            while at and not os.path.isdir(at):
+                missing.append(at)
+                at = os.path.dirname(at)
+            for path in reversed(missing):
+                os.mkdir(path)
+                made.append(path)
+        yield
+    except BaseException:
+        for path in reversed(made):
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+        raise
+
+
+def check_targets(targets: Sequence[str], name: str, *, force: bool, source: os.stat_result | None) -> list[str]:
+    """Refuse targets that exist, unless `force`.
+
+    Parameters
+    ----------
+    targets : sequence of str
+    name : str
+        Name of the set.
+    force : bool
+    source : stat_result or None
+        The input, which is never replaced.
+
+    Returns
+    -------
+    list of str
+        Shards beside the targets that belong to a set which will be replaced, and that have no successor (the old set
+        had more shards): left there, they would be mixed with the new set.
+
+    Raises
+    ------
+    TargetExistsError, ParameterError
+        If a target must not be replaced.
+    """
+    replaced: set[bytes] = set()
+    for target in targets:
+        try:
+            found = os.lstat(target)
+        except FileNotFoundError:
+            continue
+        if not force:
+            raise TargetExistsError(f"{target} exists; force replaces the set")
+        if stat.S_ISDIR(found.st_mode):
+            raise TargetExistsError(f"{target} is a directory")
+        if source is not None and os.path.samestat(found, source):
+            raise ParameterError(f"{target} is the input itself; choose another name or directory")
+        replaced |= _set_of(target)
+    if not replaced:
+        return []
+    taken = set(targets)
+    obsolete = []
+    for directory in dict.fromkeys(os.path.dirname(target) for target in targets):
+        for entry in os.listdir(directory or "."):
+            path = os.path.join(directory, entry)
+            if shard_index(entry, name) is not None and path not in taken and _set_of(path) & replaced:
+                obsolete.append(path)
+    return obsolete
+
+
+def _set_of(path: str) -> set[bytes]:
+    """Return the id of the set that a file says it belongs to, if it does."""
+    try:
+        return {read_metadata(path)[0].set_id}
+    except (OSError, ShardFormatError):
+        return set()

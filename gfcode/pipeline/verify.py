@@ -1,0 +1,130 @@
+"""Read every frame of a set and say what is good, what is damaged, and whether it can be repaired."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from gfcode.pipeline.batch import Batch, batch_stripes
+from gfcode.pipeline.discovery import StrPath, find_set
+from gfcode.pipeline.loader import Loader
+from gfcode.pipeline.names import shard_name
+from gfcode.pipeline.report import FrameStatus, Progress, SetReport, SetState, ShardReport
+from gfcode.pipeline.shardset import ShardSet
+from gfcode.pipeline.workers import Counter, Meter, run_workers, usable_threads
+
+__all__ = ["survey", "verify_set"]
+
+#: Called in a worker for each batch with damage, once all frames of it have been read.
+OnDamage = Callable[[Loader], None]
+
+
+def verify_set(
+    paths: StrPath | Sequence[StrPath],
+    *,
+    set_id: str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> SetReport:
+    """Read all shards of a set and check every byte of them. Nothing is written.
+
+    Parameters
+    ----------
+    paths : path or sequence of path
+        Shard files, and directories that hold them.
+    set_id : str, optional
+        The set that is meant where there are several: its id or the first digits of it.
+    threads : int, optional
+        Workers.
+    progress : callable, optional
+        See `gfcode.pipeline.report.Progress`; counts bytes of the shards.
+
+    Returns
+    -------
+    SetReport
+
+    Raises
+    ------
+    ShardSetError, ShardFormatError, UnrecoverableError
+        As `gfcode.pipeline.discovery.find_set`.
+    """
+    started = time.perf_counter()
+    with ShardSet(find_set(paths, set_id)) as shards:
+        return survey(shards, threads=threads, meter=Meter(progress, total_bytes(shards)), started=started)
+
+
+def total_bytes(shards: ShardSet) -> int:
+    """Return the bytes that a survey reads."""
+    return sum(min(files[0].size, shards.shard_length) for files in shards.files if files)
+
+
+def survey(
+    shards: ShardSet, *, threads: int | None, meter: Meter, started: float, on_damage: OnDamage | None = None
+) -> SetReport:
+    """Check all frames of an open set.
+
+    Parameters
+    ----------
+    shards : ShardSet
+    threads : int or None
+    meter : Meter
+    started : float
+        Reading of `time.perf_counter` from which the report's seconds count.
+    on_damage : callable, optional
+        Called for each batch with damage.
+    """
+    metadata, stripes = shards.metadata, shards.stripes
+    n = metadata.n
+    damage = np.zeros((n, stripes), np.uint8)
+    beyond = np.zeros(stripes, np.bool_)
+    capacity = batch_stripes(shards.geometry, n, stripes)
+    batches = -(-stripes // capacity)
+    counter = Counter(batches)
+    read: list[int] = []
+
+    def work(stop: threading.Event) -> None:
+        batch = Batch(metadata, capacity)
+        loader = Loader(shards, batch)
+        while not stop.is_set() and (number := counter.take()) is not None:
+            loader.begin(number)
+            before = loader.bytes_read
+            for shard in range(n):
+                loader.load(shard)
+            status = loader.status[:, : batch.count]
+            if status.any():
+                here = slice(batch.first, batch.first + batch.count)
+                damage[:, here] = status
+                beyond[here] = loader.good[:, : batch.count].sum(axis=0) < metadata.k
+                if on_damage is not None:
+                    on_damage(loader)
+            meter.add(loader.bytes_read - before)
+        read.append(loader.bytes_read)
+
+    run_workers(usable_threads(threads, batches), work)
+    reports = tuple(_shard_report(shards, index, damage) for index in range(n))
+    state: SetState = "intact" if all(report.intact for report in reports) else "repairable"
+    if beyond.any():
+        state = "beyond repair"
+    return SetReport(
+        set_id=metadata.set_id.hex(), name=metadata.name, size=shards.size, k=metadata.k, m=metadata.m, w=metadata.w,
+        layout=metadata.layout.name, family=metadata.family, stripes=stripes, damage=damage, shards=reports,
+        strays=tuple(shards.found.strays), stripes_beyond_repair=np.flatnonzero(beyond).astype(np.int64), state=state,
+        bytes_read=sum(read), seconds=time.perf_counter() - started,
+    )  # fmt: skip
+
+
+def _shard_report(shards: ShardSet, index: int, damage: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> ShardReport:
+    row = damage[index]
+    missing = int((row == FrameStatus.MISSING).sum())
+    damaged = int((row != FrameStatus.GOOD).sum()) - missing
+    files = shards.files[index]
+    if not files:
+        note = f"no file holds it; its name would be {shard_name(shards.metadata.name, index)}"
+        return ShardReport(index, None, FrameStatus.MISSING, damaged, missing, notes=(note,))
+    file = files[0]
+    trailing = max(0, file.size - shards.shard_length) if shards.end_known else 0
+    return ShardReport(
+        index, file.path, shards.found.metadata_status[file.path], damaged, missing, trailing,
+        tuple(shards.found.notes.get(file.path, ())),
+    )  # fmt: skip
