@@ -1,12 +1,14 @@
 """Where the blocks that gfcode allocates lie: aligned for vector loads, staggered so that they do not alias."""
 
 import math
-from typing import Final
+from collections.abc import Callable
+from ctypes import addressof, c_char
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ALIGNMENT", "STAGGER", "allocate", "row_stride"]
+__all__ = ["ALIGNMENT", "STAGGER", "address_of", "allocate", "row_stride"]
 
 #: Blocks start at multiples of this many bytes: a cache line, and the widest vector.
 ALIGNMENT: Final = 64
@@ -17,6 +19,18 @@ STAGGER: Final = 320
 _PERIOD: Final = 512
 # Shorter blocks fill the sets evenly by lying side by side; padding would only spread them out.
 _STAGGERED_FROM: Final = 1024
+
+
+_from_buffer: Final[Callable[[Any], c_char]] = c_char.from_buffer
+
+
+def address_of(array: npt.NDArray[Any]) -> int:
+    """Return the address of an array's first element."""
+    flags = array.flags
+    if flags.writeable and flags.c_contiguous and array.size:  # a quarter of the time of the general way
+        return addressof(_from_buffer(array))
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def row_stride(length: int) -> int:
@@ -50,5 +64,4 @@ def allocate(*shape: int) -> npt.NDArray[np.uint8]:
     for count in reversed(counts):
         strides.append(stride)
         stride *= count
-    address: int = memory.__array_interface__["data"][0]
-    return np.ndarray(shape, np.uint8, memory, -address % ALIGNMENT, tuple(reversed(strides)))
+    return np.ndarray(shape, np.uint8, memory, -address_of(memory) % ALIGNMENT, tuple(reversed(strides)))

@@ -1,0 +1,238 @@
+"""What callers pass as blocks, turned into addresses: checked, and never copied."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import index as as_index
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from gfcode.engine.buffers import address_of
+from gfcode.engine.protocol import Blocks
+from gfcode.errors import BlockError, ParameterError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = [
+    "BlockLike",
+    "BlocksLike",
+    "Bytes",
+    "array_of",
+    "arrays_of",
+    "blocks_of",
+    "check_indices",
+    "join",
+    "outputs_of",
+    "refuse_overlap",
+    "rows_of",
+    "same_memory",
+    "shards_of",
+]
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+#: One block: an array of uint8, or anything with the buffer protocol.
+BlockLike: TypeAlias = Union[Bytes, "Buffer"]
+#: The blocks of all shards: an array (count, length) or (stripes, count, length), or one `BlockLike` for each.
+BlocksLike: TypeAlias = Bytes | Sequence[BlockLike]
+
+_BYTE: Final = np.dtype(np.uint8)
+
+
+def array_of(block: BlockLike, what: str, *, writable: bool = False) -> Bytes:
+    """View a block as bytes, without a copy.
+
+    Parameters
+    ----------
+    block : array of uint8, shape (length,) or (stripes, length), or contiguous buffer
+        The bytes of a buffer are taken as they lie in memory, whatever its format; two-dimensional buffers of bytes
+        are (stripes, length).
+    what : str
+        Names the block in errors.
+    writable : bool
+        Whether it will be written.
+
+    Raises
+    ------
+    BlockError
+        If it is none of that, its bytes are not contiguous, or it is read-only where it will be written.
+    """
+    if isinstance(block, np.ndarray):
+        array = block
+    else:
+        try:
+            view = memoryview(block)
+        except TypeError:
+            raise BlockError(f"{what} is a {type(block).__name__}, not an array of uint8 or a buffer") from None
+        if not view.c_contiguous:
+            raise BlockError(f"the bytes of {what} are not contiguous")
+        two_dimensional = view.ndim == 2 and view.itemsize == 1
+        array = np.frombuffer(view, np.uint8)
+        if two_dimensional:
+            array = array.reshape(view.shape)
+    if array.dtype != _BYTE or array.ndim not in {1, 2}:
+        raise BlockError(
+            f"{what} is an array of {array.dtype} of shape {array.shape}, not of uint8 of shape (length,) or "
+            "(stripes, length)"
+        )
+    if array.strides[-1] != 1 and array.shape[-1] > 1:
+        raise BlockError(f"the bytes of {what} are not contiguous")
+    if writable and not array.flags.writeable:
+        raise BlockError(f"{what} is read-only")
+    return array
+
+
+def arrays_of(blocks: Iterable[BlockLike], names: Sequence[str], *, writable: bool = False) -> list[Bytes]:
+    """View several blocks as bytes and hold their shapes against each other.
+
+    Raises
+    ------
+    BlockError
+        As `array_of` does, and if two blocks differ in shape.
+    """
+    arrays: list[Bytes] = []
+    for block, name in zip(blocks, names, strict=True):
+        array = array_of(block, name, writable=writable)
+        if arrays and array.shape != arrays[0].shape:
+            raise BlockError(f"{name} has shape {array.shape}, {names[0]} {arrays[0].shape}; they must have the same")
+        arrays.append(array)
+    return arrays
+
+
+def join(arrays: Sequence[Bytes]) -> Blocks:
+    """Make blocks of arrays of one shape, one array for each shard."""
+    first = arrays[0]
+    if first.ndim == 1:
+        return Blocks(np.array([list(map(address_of, arrays))], np.uint64), first.shape[0], arrays)
+    stripes = np.arange(first.shape[0], dtype=np.int64)[:, None]
+    table = np.array(list(map(address_of, arrays)), np.int64) + stripes * [array.strides[0] for array in arrays]
+    return Blocks(table.astype(np.uint64), first.shape[1], arrays)
+
+
+def rows_of(blocks: BlocksLike, count: int, what: str) -> list[Any]:
+    """Split the blocks of `count` shards into one for each.
+
+    Parameters
+    ----------
+    blocks : array of uint8, shape (count, length) or (stripes, count, length), or sequence of `count` blocks
+    count : int
+    what : str
+        Names the blocks in errors.
+
+    Raises
+    ------
+    BlockError
+        If it is none of that.
+    """
+    given: object = blocks
+    if isinstance(given, memoryview) and given.ndim > 1:
+        given = np.asarray(given)
+    if isinstance(given, np.ndarray):
+        if given.ndim not in {2, 3} or given.shape[-2] != count:
+            raise BlockError(f"{what} has shape {given.shape}, not ({count}, length) or (stripes, {count}, length)")
+        return [given[..., i, :] for i in range(count)]
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes | bytearray | memoryview):
+        raise BlockError(f"{what} is a {type(given).__name__}, not an array or a sequence of {count} blocks")
+    if len(given) != count:
+        raise BlockError(f"{what} has {len(given)} blocks, not {count}")
+    return list(given)
+
+
+def blocks_of(blocks: BlocksLike, count: int, what: str, *, writable: bool = False) -> tuple[Blocks, int | None]:
+    """Turn the blocks of `count` shards, given as in `rows_of`, into addresses.
+
+    Returns
+    -------
+    blocks : Blocks
+    stripes : int or None
+        None for a single stripe, given without an axis for stripes.
+
+    Raises
+    ------
+    BlockError
+    """
+    if isinstance(blocks, np.ndarray) and blocks.ndim in {2, 3} and blocks.shape[-2] == count:
+        return Blocks.of_array(blocks, writable=writable), blocks.shape[0] if blocks.ndim == 3 else None
+    rows = rows_of(blocks, count, what)
+    if not count:
+        return Blocks(np.empty((1, 0), np.uint64), 0, None), None
+    arrays = arrays_of(rows, [f"block {i} of {what}" for i in range(count)], writable=writable)
+    return join(arrays), arrays[0].shape[0] if arrays[0].ndim == 2 else None
+
+
+def outputs_of(out: BlocksLike, count: int, shape: tuple[int, ...]) -> list[Bytes]:
+    """View the blocks that a caller gave for `count` shards of this shape, to be written.
+
+    Raises
+    ------
+    BlockError
+    """
+    rows = arrays_of(rows_of(out, count, "out"), [f"block {i} of out" for i in range(count)], writable=True)
+    if rows and rows[0].shape != shape:
+        raise BlockError(f"the blocks of out have shape {rows[0].shape}, the inputs {shape}")
+    return rows
+
+
+def same_memory(first: Bytes, second: Bytes) -> bool:
+    """Tell whether two arrays of one shape are the same bytes in memory."""
+    return address_of(first) == address_of(second) and first.strides == second.strides
+
+
+def check_indices(indices: Iterable[int], n: int, low: int = 0) -> tuple[int, ...]:
+    """Return shard indices as integers.
+
+    Raises
+    ------
+    ParameterError
+        For one that is no integer in low .. n − 1, or appears twice.
+    """
+    checked = []
+    for value in indices:
+        try:
+            number = as_index(value)
+        except TypeError:
+            raise ParameterError(f"{value!r} is no shard index: it must be an integer") from None
+        if not low <= number < n:
+            raise ParameterError(f"there is no shard {number} here: indices are {low} to {n - 1}")
+        checked.append(number)
+    if len(set(checked)) != len(checked):
+        twice = next(number for number in checked if checked.count(number) > 1)
+        raise ParameterError(f"shard {twice} is given twice")
+    return tuple(checked)
+
+
+def shards_of(shards: Mapping[int, BlockLike], n: int, low: int = 0, *, writable: bool = False) -> dict[int, Bytes]:
+    """View blocks, by shard index, as bytes; all of one shape.
+
+    Raises
+    ------
+    BlockError, ParameterError
+    """
+    if not isinstance(shards, Mapping):
+        raise BlockError(f"shards are given as a mapping of shard index to block, not as a {type(shards).__name__}")
+    indices = check_indices(shards, n, low)
+    arrays = arrays_of(shards.values(), [f"shard {index}" for index in indices], writable=writable)
+    return dict(zip(indices, arrays, strict=True))
+
+
+def refuse_overlap(inputs: Blocks, outputs: Blocks) -> None:
+    """Refuse outputs that overlap inputs or each other.
+
+    Raises
+    ------
+    BlockError
+    """
+    length = outputs.length
+    written = np.sort(outputs.table, axis=None)
+    if not length or not written.size:
+        return
+    if (np.diff(written) < length).any():
+        raise BlockError("output blocks overlap each other")
+    read = inputs.table.ravel()
+    after = np.searchsorted(written, read)  # the first output at or after each input
+    following = written[np.minimum(after, written.size - 1)]
+    preceding = written[np.maximum(after, 1) - 1]
+    overlapping = (after < written.size) & (following - read < length) | (after > 0) & (read - preceding < length)
+    if overlapping.any():
+        column = int(np.flatnonzero(overlapping)[0]) % inputs.count
+        raise BlockError(f"an output block overlaps input block {column}; give outputs of their own")

@@ -1,0 +1,191 @@
+"""Decode plans: which shards to read for the ones wanted, and the product that makes these from those."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from gfcode.codec.arguments import Bytes, check_indices, join, refuse_overlap, same_memory
+from gfcode.engine.protocol import Blocks, Engine, Operator, Product
+from gfcode.errors import UnrecoverableError
+from gfcode.matrix.bitmatrix import element_ones
+from gfcode.matrix.dense import Matrix
+from gfcode.params import Layout
+
+__all__ = ["Plan", "Planner", "list_shards"]
+
+Indices: TypeAlias = tuple[int, ...]
+
+# Plans that are kept, at most, and the bytes that their programs may take together by a generous estimate.
+_PLANS: Final = 2048
+_PLANS_BYTES: Final = 1 << 26
+# Shards that a message lists one by one.
+_LONG_LIST: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to make the wanted shards.
+
+    Attributes
+    ----------
+    sources : tuple of int
+        The shards to read, in ascending order: at most k, and only those that are needed.
+    want : tuple of int
+        The shards that are made, in the order asked for.
+    matrix : Matrix, shape (len(want), len(sources))
+        want = matrix · sources.
+    operator : Operator
+        Runs it: input blocks in the order of `sources`, output blocks in the order of `want`.
+    """
+
+    sources: Indices
+    want: Indices
+    matrix: Matrix
+    operator: Operator
+
+
+class Planner:
+    """Makes the plans of one code and keeps those used last. Safe to use from many threads at once.
+
+    Parameters
+    ----------
+    parity : Matrix, shape (m, k)
+    layout : Layout
+    engine : Engine
+    """
+
+    def __init__(self, parity: Matrix, layout: Layout, engine: Engine) -> None:
+        m, k = parity.shape
+        self._n = k + m
+        # The cheapest to read from first: data, then parity rows by their ones. A row of ones makes a plain XOR.
+        by_ones = np.argsort(element_ones(parity.field, parity.values).sum(axis=1), kind="stable")
+        order = (*range(k), *(k + int(row) for row in by_ones))
+        size = max(4, min(_PLANS, _PLANS_BYTES // (1024 + 2 * k * m * layout.w**2)))
+        # The standard library's LRU cache locks nothing that a fork could leave locked. There are two levels: by what
+        # is available, which costs a look-up, and by the choice of what to read, which many sets of available shards
+        # share. Partial functions, not methods, so that no cycle of references keeps programs alive.
+        made = lru_cache(size)(partial(_make, parity, layout, engine))
+        self.find: Callable[[Indices, Indices], Plan] = lru_cache(size)(partial(_find, k, order, made))
+        self.patch: Callable[[Indices, int], Operator] = lru_cache(size)(partial(_patch, parity, layout, engine))
+
+    def plan(self, available: Iterable[int], want: Iterable[int]) -> Plan:
+        """Return the plan for what is wanted from what is available.
+
+        Raises
+        ------
+        ParameterError
+            For an index that is no shard of the code, or is given twice.
+        UnrecoverableError
+            If shards must be computed and fewer than k are available.
+        """
+        return self.find(check_indices(available, self._n), check_indices(want, self._n))
+
+    def make(self, given: Mapping[int, Bytes], want: Sequence[int], rows: Sequence[Bytes], *, fresh: bool) -> None:
+        """Put the wanted shards into `rows`: copies of those given, the others computed.
+
+        Parameters
+        ----------
+        given : mapping of shard index to array of uint8
+        want : sequence of int
+        rows : sequence of arrays of uint8
+            One for each wanted shard; all arrays are of one shape.
+        fresh : bool
+            Whether `rows` is memory that cannot overlap the shards, so that this need not be looked into.
+        """
+        absent = tuple(shard for shard in want if shard not in given)
+        plan = self.find(tuple(given), absent) if absent else None
+        copied = [
+            (given[shard], row)
+            for shard, row in zip(want, rows, strict=True)
+            if shard in given and (fresh or not same_memory(given[shard], row))
+        ]
+        made = [row for shard, row in zip(want, rows, strict=True) if shard not in given]
+        if not fresh and (made or copied):
+            read = [given[shard] for shard in want if shard in given]
+            read += [given[shard] for shard in plan.sources] if plan else []
+            refuse_overlap(join(read), join([*made, *(row for _, row in copied)]))
+        for block, row in copied:
+            row[...] = block
+        if plan:
+            plan.operator(join([given[shard] for shard in plan.sources]), join(made))
+
+
+def _find(k: int, order: Indices, made: Callable[[Indices, Indices], Plan], available: Indices, want: Indices) -> Plan:
+    """Choose what to read: wanted shards that are there, then the cheapest."""
+    present = set(available)
+    chosen = {shard for shard in want if shard in present}
+    if len(chosen) > k:
+        chosen = set([shard for shard in want if shard in present][:k])
+    if not chosen.issuperset(want):
+        for shard in order:
+            if len(chosen) == k:
+                break
+            if shard in present:
+                chosen.add(shard)
+        if len(chosen) < k:
+            missing = [shard for shard in range(len(order)) if shard not in present]
+            raise UnrecoverableError(
+                f"any k = {k} shards are needed and {len(present)} are there: missing are {list_shards(missing)}"
+            )
+    return made(tuple(sorted(chosen)), want)
+
+
+def _make(parity: Matrix, layout: Layout, engine: Engine, basis: Indices, want: Indices) -> Plan:
+    """Express the wanted shards by those of the basis, and leave out the ones of the basis that do not enter."""
+    field = parity.field
+    rows = np.zeros((len(want), len(basis)), field.dtype)
+    computed = [i for i, shard in enumerate(want) if shard not in basis]
+    for i, shard in enumerate(want):
+        if shard in basis:
+            rows[i, basis.index(shard)] = 1
+    if computed:
+        rows[computed] = _solve(parity, basis, [want[i] for i in computed])
+    needed = np.flatnonzero(rows.any(axis=0))
+    matrix = Matrix(field, rows[:, needed])
+    operator = engine.prepare(Product(matrix, layout)) if want else _nothing
+    return Plan(tuple(basis[int(column)] for column in needed), want, matrix, operator)
+
+
+def _solve(
+    parity: Matrix, basis: Indices, want: list[int]
+) -> "np.ndarray[tuple[int, ...], np.dtype[np.unsignedinteger]]":
+    """Rows that make the wanted shards from k others.
+
+    With data shards D and parity rows P in the basis, and data shards L not in it, as many as P: the equations
+    parity_P = A[P, D] · data_D + A[P, L] · data_L give data_L = A[P, L]⁻¹ · (A[P, D] · data_D + parity_P).
+    """
+    k = parity.shape[1]
+    data = [shard for shard in basis if shard < k]
+    rows = parity.rows(shard - k for shard in basis if shard >= k)
+    absent = [shard for shard in range(k) if shard not in basis]
+    inverse = rows.columns(absent).inverse()
+    lost = Matrix.hstack([inverse @ rows.columns(data), inverse]).values
+    values = np.zeros((len(want), k), parity.field.dtype)
+    parities = [i for i, shard in enumerate(want) if shard >= k]
+    for i, shard in enumerate(want):
+        if shard < k:
+            values[i] = lost[absent.index(shard)]
+    if parities:
+        wanted = parity.rows(want[i] - k for i in parities)
+        values[parities] = (wanted.columns(absent) @ Matrix(parity.field, lost)).values
+        values[parities, : len(data)] ^= wanted.columns(data).values
+    return values
+
+
+def _patch(parity: Matrix, layout: Layout, engine: Engine, rows: Indices, data: int) -> Operator:
+    """Prepare what a change of one data shard means for parity rows."""
+    return engine.prepare(Product(parity.rows(rows).columns([data]), layout))
+
+
+def _nothing(inputs: Blocks, outputs: Blocks) -> None:
+    """Make no shard from no shard."""
+
+
+def list_shards(shards: Iterable[int]) -> str:
+    """Name shards in a message."""
+    listed = list(shards)
+    more = f" and {len(listed) - _LONG_LIST} more" if len(listed) > _LONG_LIST else ""
+    return f"shard{'s' if len(listed) != 1 else ''} {', '.join(map(str, listed[:_LONG_LIST]))}{more}"

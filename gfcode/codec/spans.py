@@ -1,0 +1,111 @@
+"""Checks and patches of blocks of any size, a span at a time, so that scratch memory stays small and in cache."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from gfcode.codec.arguments import Bytes, join
+from gfcode.codec.plan import Plan
+from gfcode.engine.buffers import allocate
+from gfcode.engine.protocol import Blocks, Operator
+
+__all__ = ["VerifyReport", "patch", "verify"]
+
+# Bytes of each block in a span; of several short blocks together.
+_SPAN: Final = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What comparing shards came to. As a truth value it is `consistent`.
+
+    Attributes
+    ----------
+    consistent : bool
+        Whether all shards belong together.
+    basis : tuple of int
+        The k shards from which the others were computed: the first ones given, data before parity.
+    compared : tuple of int
+        The other shards that were given.
+    disagreeing : tuple of int
+        Those of `compared` that are not what the basis makes them. One wrong shard of the basis makes all disagree.
+    stripes : tuple of int
+        The stripes in which any disagrees; (0,) for a single stripe.
+    """
+
+    consistent: bool
+    basis: tuple[int, ...]
+    compared: tuple[int, ...]
+    disagreeing: tuple[int, ...]
+    stripes: tuple[int, ...]
+
+    def __bool__(self) -> bool:
+        return self.consistent
+
+
+def verify(shards: Mapping[int, Bytes], basis: tuple[int, ...], plan: Plan, multiple: int) -> VerifyReport:
+    """Compare the shards that `plan` makes from the basis with those given.
+
+    Parameters
+    ----------
+    shards : mapping of shard index to array of uint8, shape (length,) or (stripes, length)
+        All of one shape.
+    basis : tuple of int
+    plan : Plan
+    multiple : int
+        What lengths are multiples of.
+    """
+    disagreeing, stripes = set(), set()
+    if plan.want:
+        inputs = join([shards[shard] for shard in plan.sources])
+        for rows, columns in _spans(inputs.stripes, inputs.length, multiple):
+            made = allocate(rows.stop - rows.start, len(plan.want), columns.stop - columns.start)
+            plan.operator(_window(inputs, rows, columns), Blocks.of_array(made))
+            for i, shard in enumerate(plan.want):
+                different = (made[:, i] != np.atleast_2d(shards[shard])[rows, columns]).any(axis=1)
+                if different.any():
+                    disagreeing.add(shard)
+                    stripes.update((rows.start + np.flatnonzero(different)).tolist())
+    return VerifyReport(not disagreeing, basis, plan.want, tuple(sorted(disagreeing)), tuple(sorted(stripes)))
+
+
+def patch(parity: Sequence[Bytes], operator: Operator, old: Bytes, new: Bytes, multiple: int) -> None:
+    """Add to parity blocks what the change of a data block means for them.
+
+    Parameters
+    ----------
+    parity : sequence of arrays of uint8
+        Patched in place.
+    operator : Operator
+        Makes as many blocks from the difference of the data block.
+    old, new : array of uint8
+        The data block before and after; of one shape with the parity blocks, (length,) or (stripes, length).
+    multiple : int
+        What lengths are multiples of.
+    """
+    old, new = np.atleast_2d(old), np.atleast_2d(new)
+    targets = [np.atleast_2d(block) for block in parity]
+    for rows, columns in _spans(old.shape[0], old.shape[1], multiple):
+        scratch = allocate(rows.stop - rows.start, 1 + len(targets), columns.stop - columns.start)
+        difference, changes = scratch[:, :1], scratch[:, 1:]
+        np.bitwise_xor(old[rows, columns], new[rows, columns], out=difference[:, 0])
+        operator(Blocks.of_array(difference), Blocks.of_array(changes))
+        for i, target in enumerate(targets):
+            target[rows, columns] ^= changes[:, i]
+
+
+def _spans(stripes: int, length: int, multiple: int) -> Iterator[tuple[slice, slice]]:
+    """Cut (stripes, length) into parts of about `_SPAN` bytes: slices of stripes and of bytes."""
+    if not length:
+        return
+    rows = max(1, _SPAN // length)
+    columns = min(length, max(multiple, _SPAN // multiple * multiple))
+    for row in range(0, stripes, rows):
+        for column in range(0, length, columns):
+            yield slice(row, min(row + rows, stripes)), slice(column, min(column + columns, length))
+
+
+def _window(blocks: Blocks, rows: slice, columns: slice) -> Blocks:
+    return Blocks(blocks.table[rows] + np.uint64(columns.start), columns.stop - columns.start, blocks.owners)
