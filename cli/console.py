@@ -87,9 +87,11 @@ class Console:
         if self.as_json:
             click.echo(json.dumps(value, ensure_ascii=True))
 
-    def error(self, message: str, code: Exit) -> Exit:
-        """Print an error as one line on stderr, as a JSON object on stdout too where that is wanted; return `code`."""
-        if self.as_json:
-            self.result({"error": message, "exit_code": int(code)})
+    def error(self, message: str, code: Exit, value: dict[str, Any] | None = None) -> Exit:
+        """Print an error as one line on stderr, as a JSON object on stdout too where that is wanted; return `code`.
+
+        `value` is what else the JSON object holds.
+        """
+        self.result({**(value or {}), "error": message, "exit_code": int(code)})
         click.echo(f"gfcode: error: {printable(message)}", err=True)
         return code

@@ -12,10 +12,22 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from gfcode.cli.console import human_bytes, human_count, printable
-from gfcode.pipeline.report import FrameStatus, SetReport, ShardReport, Stray, ranges
+from gfcode.cli.console import Console, human_bytes, human_count, printable
+from gfcode.cli.exits import Exit
+from gfcode.pipeline.report import FrameStatus, SetReport, SetState, ShardReport, Stray, ranges
 
-__all__ = ["ASCII", "BLOCKS", "Style", "describe_shard", "draw", "stray_lines", "style_for", "verdict"]
+__all__ = [
+    "ASCII",
+    "BLOCKS",
+    "Style",
+    "describe_shard",
+    "draw",
+    "exit_for",
+    "print_set",
+    "stray_lines",
+    "style_for",
+    "verdict",
+]
 
 _GOOD, _MISSING, _DAMAGED = 0, 1, 2
 _COLOURS = {_GOOD: "green", _MISSING: "yellow", _DAMAGED: "red"}
@@ -136,11 +148,29 @@ def verdict(report: SetReport, paths: Sequence[str]) -> str:
     lost = report.stripes_beyond_repair
     spans = [f"{first}" if first == last else f"{first}-{last}" for first, last in ranges(lost)]
     where = ", ".join(spans[:_RANGES_SHOWN]) + (", ..." if len(spans) > _RANGES_SHOWN else "")
-    fewest = int((report.damage[:, lost] == FrameStatus.GOOD).sum(axis=0).min())
+    have = "has" if lost.size == 1 else "have"
     return (
-        f"beyond repair: stripes {where}: {human_count(lost.size, 'stripe')} of {report.stripes:,} "
-        f"with as few as {fewest} of the {report.k} good frames needed"
+        f"beyond repair: stripes {where} ({lost.size:,} of {report.stripes:,}) "
+        f"{have} fewer than the {report.k} good frames needed"
     )
+
+
+def print_set(console: Console, report: SetReport) -> None:
+    """Print the map of a set, what is odd about its shards, and the files that were not used."""
+    if not console.talks:
+        return
+    for line in draw(report, style_for(colour=console.colour)):
+        console.say(line)
+    for shard in report.shards:
+        for note in shard.notes if shard.path is not None else ():
+            console.say(f"shard {shard.index}: {printable(note)}")
+    for line in stray_lines(report.strays):
+        console.say(line)
+
+
+def exit_for(state: SetState) -> Exit:
+    """Return the exit code that tells the state of a set."""
+    return {"intact": Exit.FINE, "repairable": Exit.REPAIRABLE, "beyond repair": Exit.BEYOND_REPAIR}[state]
 
 
 def _heading(report: SetReport) -> str:
@@ -152,10 +182,11 @@ def _heading(report: SetReport) -> str:
 
 
 def _names(shards: Sequence[ShardReport]) -> list[str]:
-    """File names; with their folders where the shards lie in several."""
-    folders = {os.path.dirname(shard.path) for shard in shards if shard.path is not None}
-    paths = ["" if shard.path is None else shard.path for shard in shards]
-    return [printable(path if len(folders) > 1 else os.path.basename(path)) for path in paths]
+    """File names; with what tells their folders apart where the shards lie in several."""
+    paths = ["" if shard.path is None else os.path.abspath(shard.path) for shard in shards]
+    folders = {os.path.dirname(path) for path in paths if path}
+    common = os.path.commonpath(folders) if folders else ""
+    return [printable(os.path.relpath(path, common)) if path else "" for path in paths]
 
 
 def _cut(text: str, width: int, ellipsis: str, *, keep_end: bool = False) -> str:
@@ -175,7 +206,7 @@ def _binned(report: SetReport, width: int) -> tuple[npt.NDArray[np.uint8], npt.N
     states : ndarray of uint8, shape (n, columns)
         The worst state of each shard's frames in each column.
     spare : ndarray of int64, shape (columns,)
-        How many more frames the column's weakest stripe can lose; negative where it is beyond repair.
+        How many more frames the column's weakest stripe can lose; -1 where it is beyond repair.
     per_column : float
         Stripes a column.
     """
@@ -185,7 +216,9 @@ def _binned(report: SetReport, width: int) -> tuple[npt.NDArray[np.uint8], npt.N
     bad = report.damage != FrameStatus.GOOD
     states = np.where(report.damage == FrameStatus.MISSING, np.uint8(_MISSING), np.where(bad, np.uint8(_DAMAGED), 0))
     starts = np.arange(columns) * report.stripes // columns
-    spare = report.m - bad.sum(axis=0, dtype=np.int64)
+    # A second copy of a shard can stand in for a bad frame, so that the map alone does not tell what is beyond repair.
+    spare = np.maximum(report.m - bad.sum(axis=0, dtype=np.int64), 0)
+    spare[report.stripes_beyond_repair] = -1
     return (
         np.maximum.reduceat(states.astype(np.uint8), starts, axis=1),
         np.minimum.reduceat(spare, starts),
@@ -215,9 +248,6 @@ def _legend(style: Style, per_column: float, columns: int) -> list[str]:
     if not columns:
         return []
     keys = f"{style.good} good  {style.damaged} damaged  {style.missing} missing"
-    if per_column <= 1:
-        scale = "a column is a stripe"
-    else:
-        scale = f"a column is {per_column:,.3g} stripes, the worst of them shown"
+    scale = "a column is a stripe" if per_column <= 1 else f"a column is {per_column:,.3g} stripes, worst shown"
     spare = "spare: frames that a stripe can still lose, ! beyond repair"
-    return [text[: style.width] for text in (f"{keys}  ({scale})", spare)]
+    return [text[: style.width] for text in (f"{keys}   {scale}", spare)]

@@ -5,13 +5,14 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import click
 
-from gfcode.cli.console import Console, debug_wanted
+from gfcode.cli.console import Console, debug_wanted, printable
 from gfcode.cli.exits import EXIT_CODES, Exit
 from gfcode.errors import GFCodeError, UnrecoverableError
 
@@ -104,7 +105,7 @@ def _message(error: BaseException) -> str:
         case _:
             message = (
                 f"{type(error).__name__}: {error}: this is a bug in gfcode; please report it; "
-                "set GFCODE_DEBUG=1 to see where it happened"
+                "set GFCODE_DEBUG=1 to see where"
             )
     return message
 
@@ -154,8 +155,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return console.error(_message(error), code)
 
 
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning as one line, without the place in the code that it comes from."""
+    del category, filename, lineno, file, line
+    click.echo(f"gfcode: warning: {printable(str(message))}", err=True)
+
+
 def run() -> NoReturn:
     """Entry point of the `gfcode` script."""
+    warnings.showwarning = _show_warning
     signal.signal(signal.SIGTERM, _terminated)
     sys.exit(main())
 

@@ -19,6 +19,7 @@ __all__ = [
     "output_options",
     "parameter_errors",
     "paths_argument",
+    "set_option",
     "threads_option",
 ]
 
@@ -42,10 +43,11 @@ def byte_size(text: str) -> int:
 
 def engine_name(text: str) -> str:
     """Check that there is an engine of this name; whether it can run here shows when it is used."""
-    from gfcode.engine.registry import ENGINES
+    from gfcode.engine.registry import ENGINES, AutomaticEngine
 
-    if text not in ENGINES:
-        raise click.BadParameter(f"{text!r} is no engine; choose from {', '.join(ENGINES)}")
+    if text not in {*ENGINES, AutomaticEngine.name}:
+        names = ", ".join([*ENGINES, AutomaticEngine.name])
+        raise click.BadParameter(f"{text!r} is no engine; choose from {names}")
     return text
 
 
@@ -83,8 +85,18 @@ def output_options(function: Command) -> Command:
 
 
 def paths_argument(function: Command) -> Command:
-    """Add PATH...: shard files, or directories that hold them."""
-    return click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True))(function)
+    """Add PATH...: shard files, or directories that hold them. Some may be gone, as a disk that died."""
+    return click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())(function)
+
+
+def set_option(function: Command) -> Command:
+    """Add --set, which picks one of several sets."""
+    return click.option(
+        "--set",
+        "set_id",
+        metavar="ID",
+        help="Set to take where PATH holds several: its id or the first digits of it.",
+    )(function)
 
 
 @contextmanager

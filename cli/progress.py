@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from gfcode.cli.console import Console
-from gfcode.pipeline.report import Progress
+
+if TYPE_CHECKING:
+    from gfcode.pipeline.report import Progress
 
 __all__ = ["progress_bar"]
 
 
 @contextmanager
-def progress_bar(console: Console, what: str) -> Iterator[Progress | None]:
+def progress_bar(console: Console, what: str) -> Iterator["Progress | None"]:
     """Show the progress of one operation.
 
     Parameters

@@ -1,0 +1,79 @@
+"""`gfcode repair`: write lost and damaged shards anew."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gfcode.cli.console import Console, human_bytes, human_count, human_seconds, printable
+from gfcode.cli.exits import Exit
+from gfcode.cli.options import (
+    engine_option,
+    output_options,
+    parameter_errors,
+    paths_argument,
+    set_option,
+    threads_option,
+)
+from gfcode.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from gfcode.pipeline.report import RepairReport
+
+__all__ = ["command", "repair_lines"]
+
+
+@click.command("repair")
+@paths_argument
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Directory for all repaired shards; the damaged ones stay as they are.  [default: in their places]",
+)
+@set_option
+@engine_option
+@threads_option
+@output_options
+def command(
+    console: Console,
+    paths: tuple[str, ...],
+    out: str | None,
+    set_id: str | None,
+    engine: str | None,
+    threads: int | None,
+) -> Exit:
+    """Restore every missing or damaged shard of a set, byte for byte as it was encoded.
+
+    PATH is a shard file, or a directory that holds some. A damaged shard is replaced only after its repaired copy has
+    been verified. Of a set that is beyond repair nothing is changed, and the exit code is 4.
+    """
+    from gfcode import repair_set
+    from gfcode.cli.damage_map import print_set, verdict
+
+    with parameter_errors(), progress_bar(console, "repair") as progress:
+        report = repair_set(paths, out=out, set_id=set_id, engine=engine, threads=threads, progress=progress)
+    console.result(report.to_json())
+    print_set(console, report.before)
+    for line in repair_lines(report):
+        console.say(line)
+    if report.state == "beyond repair":
+        console.say(f"{verdict(report.before, paths)}; nothing was changed")
+        return Exit.BEYOND_REPAIR
+    console.say(f"repaired {human_count(len(report.repaired), 'shard')}" if report.repaired else "intact")
+    return Exit.FINE
+
+
+def repair_lines(report: "RepairReport") -> list[str]:
+    """One line for each repaired shard, the notes, and the sum."""
+    lines = [
+        f"shard {shard.index}: {'new' if shard.created else 'repaired'}: {printable(shard.path)}: "
+        f"{human_count(shard.rebuilt_stripes, 'frame')} rebuilt"
+        for shard in report.repaired
+    ]
+    lines += [printable(note) for note in report.notes]
+    moved = report.before.bytes_read + report.bytes_written
+    lines.append(
+        f"{human_bytes(report.before.bytes_read)} read, {human_bytes(report.bytes_written)} written in "
+        f"{human_seconds(report.seconds)}, {human_bytes(moved / max(report.seconds, 1e-9))}/s"
+    )
+    return lines

@@ -1,0 +1,36 @@
+"""`gfcode verify`: what is good, what is damaged, and whether it can be repaired."""
+
+import click
+
+from gfcode.cli.console import Console, human_bytes, human_seconds
+from gfcode.cli.exits import Exit
+from gfcode.cli.options import output_options, parameter_errors, paths_argument, set_option, threads_option
+from gfcode.cli.progress import progress_bar
+
+__all__ = ["command"]
+
+
+@click.command("verify")
+@paths_argument
+@set_option
+@threads_option
+@output_options
+def command(console: Console, paths: tuple[str, ...], set_id: str | None, threads: int | None) -> Exit:
+    """Read all shards of a set, check every byte, and draw a map of what is damaged.
+
+    PATH is a shard file, or a directory that holds some. Exit code 0: intact; 3: damaged, and `gfcode repair` can
+    repair it; 4: beyond repair.
+    """
+    from gfcode import verify_set
+    from gfcode.cli.damage_map import exit_for, print_set, verdict
+
+    with parameter_errors(), progress_bar(console, "verify") as progress:
+        report = verify_set(paths, set_id=set_id, threads=threads, progress=progress)
+    console.result(report.to_json())
+    print_set(console, report)
+    console.say(
+        f"{human_bytes(report.bytes_read)} read in {human_seconds(report.seconds)}, "
+        f"{human_bytes(report.bytes_read / max(report.seconds, 1e-9))}/s"
+    )
+    console.say(verdict(report, paths))
+    return exit_for(report.state)

@@ -1,0 +1,71 @@
+"""Ways to run the command: inside this process for speed, or as a process of its own where that is the point."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+#: The command as a process: what the `gfcode` script does, whatever PATH says.
+PROGRAM = (sys.executable, "-c", "from gfcode.cli.main import run; run()")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one JSON object that stdout holds."""
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> str:
+        """The one line on stderr, an error message."""
+        (line,) = self.err.splitlines()
+        assert line.startswith("gfcode: error: ")
+        return line.removeprefix("gfcode: error: ")
+
+
+Runner = Callable[..., Outcome]
+
+
+@pytest.fixture
+def gfcode(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Runner:
+    """Run the command inside this process."""
+    from gfcode.cli.main import main
+
+    monkeypatch.delenv("GFCODE_ENGINE", raising=False)
+    monkeypatch.delenv("GFCODE_DEBUG", raising=False)
+
+    def runner(*arguments: str | Path) -> Outcome:
+        capfd.readouterr()
+        code = main([os.fspath(argument) for argument in arguments])
+        sys.stdout.flush()
+        return Outcome(code, *capfd.readouterr())
+
+    return runner
+
+
+@pytest.fixture
+def process() -> Runner:
+    """Run the command as a process of its own."""
+
+    def runner(*arguments: str | Path, cwd: Path | None = None, **environment: str) -> Outcome:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("GFCODE_")}
+        done = subprocess.run(
+            [*PROGRAM, *arguments], cwd=cwd, env=kept | environment, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    return runner
