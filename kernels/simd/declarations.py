@@ -1,0 +1,20 @@
+"""Declarations that every module of kernels starts with."""
+
+from gfcode.kernels.simd.target import Target
+
+__all__ = ["declarations"]
+
+
+def declarations(target: Target) -> str:
+    """Return the LLVM text of the intrinsics and metadata that kernels for `target` use."""
+    vector = target.byte_vector
+    lines = ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)", "!0 = !{i32 1}"]
+    width = target.vector_bytes
+    if target.product == "affine":
+        lines.append(f"declare {vector} @llvm.x86.vgf2p8affineqb.{8 * width}({vector}, {vector}, i8)")
+    elif target.product == "shuffle86":
+        name = {16: "ssse3.pshuf.b.128", 32: "avx2.pshuf.b", 64: "avx512.pshuf.b.512"}[width]
+        lines.append(f"declare {vector} @llvm.x86.{name}({vector}, {vector})")
+    else:
+        lines.append(f"declare {vector} @llvm.aarch64.neon.tbl1.v16i8({vector}, {vector})")
+    return "\n".join(lines)

@@ -1,0 +1,83 @@
+"""The function that Python calls: walks the stripes of a batch and runs the steps of a product on each.
+
+One call serves a whole batch, with the interpreter's lock released. For each stripe the addresses of its inputs and
+outputs are copied into one row, so that a step names either by its place; the driver may then put a scratch copy in
+the place of a block without any kernel knowing.
+"""
+
+from gfcode.kernels.simd.assembly import Function
+from gfcode.kernels.simd.target import Target
+
+__all__ = ["CHUNK", "HEADER", "INPUTS", "OUTPUTS", "Drive"]
+
+#: Places in the driver's context, in 8-byte words: how many inputs and outputs, the bytes after which to start over
+#: with the first step, how many steps; then for each step its function and its context.
+INPUTS, OUTPUTS, CHUNK, STEPS, HEADER = 0, 1, 2, 3, 4
+
+
+class Drive:
+    """Writer of the driver."""
+
+    name = "drive"
+    symbols: tuple[str, ...] = ()
+
+    def emit(self, target: Target) -> str:
+        """Return the driver's LLVM text."""
+        parameters = [("ptr", "plan"), ("ptr", "inputs"), ("ptr", "outputs"), ("i64", "stripes"), ("i64", "length")]
+        f = Function(self.name, parameters)
+        width = target.vector_bytes
+        given, made = f.word("%plan", INPUTS), f.word("%plan", OUTPUTS)
+        chunk, steps = f.word("%plan", CHUNK), f.word("%plan", STEPS)
+        count = f.op(f"add i64 {given}, {made}")
+        row = f.op(f"alloca ptr, i64 {count}, align 64")
+        short = f.op(f"icmp ult i64 %length, {width}")
+        room = f.op(f"select i1 {short}, i64 {f.op(f'mul i64 {count}, {width}')}, i64 0")
+        scratch = f.op(f"alloca i8, i64 {room}, align 64")
+        reach = f.op(f"select i1 {short}, i64 {width}, i64 %length")
+        with f.loop("0", "%stripes") as stripe:
+            sources = f.address("%inputs", f.op(f"mul i64 {f.op(f'mul i64 {stripe.index}, {given}')}, 8"))
+            targets = f.address("%outputs", f.op(f"mul i64 {f.op(f'mul i64 {stripe.index}, {made}')}, 8"))
+            _copy(f, sources, row, "0", given)
+            _copy(f, targets, row, given, made)
+            with f.when(short):
+                self._stage(f, target, row, scratch, given, count)
+            with f.loop("0", reach, chunk) as part:
+                stop = f.op(f"add i64 {part.index}, {chunk}")
+                over = f.op(f"icmp ult i64 {reach}, {stop}")
+                stop = f.op(f"select i1 {over}, i64 {reach}, i64 {stop}")
+                with f.loop("0", steps) as step:
+                    place = f.op(f"add i64 {f.op(f'shl i64 {step.index}, 1')}, {HEADER}")
+                    kernel = f.pointer("%plan", place)
+                    context = f.pointer("%plan", f.op(f"add i64 {place}, 1"))
+                    f.emit(f"call void {kernel}(ptr {context}, ptr {row}, i64 {part.index}, i64 {stop})")
+            with f.when(short), f.loop("0", made) as output:
+                place = f.op(f"add i64 {output.index}, {given}")
+                source = f.pointer(row, place)
+                _copy_bytes(f, source, f.pointer(targets, output.index), "%length")
+        return f.text()
+
+    def _stage(self, f: Function, target: Target, row: str, scratch: str, given: str, count: str) -> None:
+        """Put a zero-padded copy of each block, one vector long, in its place."""
+        width = target.vector_bytes
+        with f.loop("0", count) as block:
+            copy = f.address(scratch, f.op(f"mul i64 {block.index}, {width}"))
+            f.store(target.vector, "zeroinitializer", copy, 16)
+            place = f.op(f"getelementptr ptr, ptr {row}, i64 {block.index}")
+            source = f.load("ptr", place, 8)
+            with f.when(f.op(f"icmp ult i64 {block.index}, {given}")):
+                _copy_bytes(f, source, copy, "%length")
+            f.store("ptr", copy, place, 8)
+
+
+def _copy(f: Function, source: str, row: str, first: str, count: str) -> None:
+    """row[first + i] = source[i] for i < count."""
+    with f.when(f.op(f"icmp ne i64 {count}, 0")), f.loop("0", count) as block:
+        place = f.op(f"add i64 {block.index}, {first}")
+        f.store("ptr", f.pointer(source, block.index), f.op(f"getelementptr ptr, ptr {row}, i64 {place}"), 8)
+
+
+def _copy_bytes(f: Function, source: str, target: str, length: str) -> None:
+    """Copy `length` > 0 bytes one by one."""
+    with f.loop("0", length) as byte:
+        value = f.load("i8", f.address(source, byte.index))
+        f.store("i8", value, f.address(target, byte.index))

@@ -1,0 +1,195 @@
+"""The `simd` engine: kernels compiled by LLVM for the CPU at hand, all rows of blocks read once, any matrix as data."""
+
+import ctypes
+import threading
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gfcode.engine.buffers import address_of
+from gfcode.engine.protocol import Blocks, Operator, Product
+from gfcode.errors import BlockError, EngineUnavailableError
+from gfcode.kernels.simd import constants
+from gfcode.kernels.simd.compiler import Compiler
+from gfcode.kernels.simd.constants import ConstantsKernel
+from gfcode.kernels.simd.drive import Drive
+from gfcode.kernels.simd.plan import Planner, Steps, refusal
+from gfcode.kernels.simd.selftest import all_constants, passes
+from gfcode.kernels.simd.target import Target, host
+
+__all__ = ["SimdEngine", "SimdOperator", "load"]
+
+#: From this many bytes moved by one call, outputs bypass the caches.
+_STREAM_FROM = 48 << 20
+
+# The interpreter's lock is released for as long as the call takes.
+_CALL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
+def load() -> "SimdEngine":
+    """Return the engine for this machine.
+
+    Raises
+    ------
+    EngineUnavailableError
+        If no kernels are written for this CPU.
+    """
+    target = host()
+    if target is None:
+        raise EngineUnavailableError("no SIMD kernels for this CPU (they need x86-64 with SSSE3)")
+    return SimdEngine(target)
+
+
+class SimdEngine:
+    """Runs products by SIMD kernels; see `gfcode.engine.protocol.Engine`.
+
+    Parameters
+    ----------
+    target : Target
+        What to compile for; it must be able to run here.
+    """
+
+    name = "simd"
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._compiler = Compiler(target)
+        self._testing = threading.RLock()
+        self._latest: SimdOperator | None = None
+        self._drive: Any = None
+
+    @property
+    def detail(self) -> str:
+        """What the engine runs on, in one line."""
+        return f"{self.target.cpu}, {self.target.vector_bytes}-byte vectors, products by {self.target.product}"
+
+    def refuses(self, product: Product) -> str | None:
+        """Why this engine cannot run `product`, in one line; None if it can.
+
+        Compiles the kernels that the product needs, so that one which fails its test is a reason to refuse.
+        """
+        if reason := refusal(product):
+            return reason
+        try:
+            self._latest = SimdOperator(self, product)
+        except EngineUnavailableError as error:
+            return str(error)
+        return None
+
+    def prepare(self, product: Product) -> Operator:
+        """Bind a product.
+
+        Raises
+        ------
+        EngineUnavailableError
+            If `refuses` gives a reason.
+        """
+        latest = self._latest
+        if latest is not None and latest.product is product:
+            return latest
+        if reason := refusal(product):
+            raise EngineUnavailableError(f"engine 'simd' does not run {reason}")
+        return SimdOperator(self, product)
+
+    def bind(self, steps: Steps, shape: tuple[int, int]) -> "_Bound":
+        """Compile what is missing and bind the steps of a product of this shape to the driver."""
+        kept: list[Any] = []
+        words = [shape[1], shape[0], steps.chunk, len(steps.steps)]
+        for step in steps.steps:
+            symbols = self._compiler.symbols(step.kernel)
+            context = step.context
+            if context is None:
+                program = constants.bind(symbols=symbols, **step.arguments)
+                context = np.array(program, np.uint64).view(np.int64)
+            kept.append(context)
+            words += [symbols[step.kernel.name], address_of(context)]
+        if self._drive is None:
+            self._drive = _CALL(self._compiler.address(Drive()))
+        return _Bound(self._drive, np.array(words, np.int64), kept)
+
+    def test(self, bound: "_Bound", product: Product) -> None:
+        """Test `bound`, which computes `product`, if any of its kernels was compiled just now.
+
+        Raises
+        ------
+        EngineUnavailableError
+            If the results are wrong.
+        """
+        if not self._compiler.untested():
+            return
+        with self._testing:
+            for kernel in self._compiler.untested():
+                right = passes(bound, product)
+                if isinstance(kernel, ConstantsKernel) and right:
+                    every = all_constants(product)
+                    right = passes(
+                        self.bind(Planner(every, self.target).steps(streaming=False), every.matrix.shape), every
+                    )
+                if not right:
+                    raise EngineUnavailableError(
+                        f"the kernel {kernel.name} gives wrong results on this CPU ({self.target.cpu}); "
+                        "please report this with the output of 'gfcode engines'"
+                    )
+                self._compiler.trust(kernel)
+
+
+class _Bound:
+    """A driver and its context: what one call needs."""
+
+    __slots__ = ("_address", "_driver", "_kept")
+
+    def __init__(self, driver: Any, plan: npt.NDArray[np.int64], kept: list[Any]) -> None:
+        self._driver = driver
+        self._address = address_of(plan)
+        self._kept = (plan, kept)
+
+    def __call__(self, inputs: Blocks, outputs: Blocks) -> None:
+        """Run the steps on every stripe."""
+        self._driver(self._address, inputs.address, outputs.address, outputs.stripes, outputs.length)
+
+
+class SimdOperator:
+    """A product bound to kernels; see `gfcode.engine.protocol.Operator`."""
+
+    __slots__ = ("_cached", "_engine", "_moved", "_streaming", "product")
+
+    def __init__(self, engine: SimdEngine, product: Product) -> None:
+        self.product = product
+        self._engine = engine
+        self._moved = sum(product.matrix.shape)
+        self._streaming: _Bound | None = None
+        self._cached = self._bind(streaming=False)
+
+    def __call__(self, inputs: Blocks, outputs: Blocks) -> None:
+        """Overwrite `outputs` with matrix · `inputs`."""
+        stripes, made = outputs.table.shape
+        length = outputs.length
+        shape = self.product.matrix.shape
+        if inputs.table.shape != (stripes, shape[1]) or made != shape[0] or inputs.length != length:
+            raise BlockError(
+                f"a product of shape {shape} takes {shape[1]} inputs and {shape[0]} outputs of one length, not "
+                f"{inputs.count} of {inputs.length} bytes and {made} of {length} bytes "
+                f"(in {inputs.stripes} and {stripes} stripes)"
+            )
+        if length % self.product.layout.strip_bytes:
+            raise BlockError(f"{length} bytes are no multiple of the layout's {self.product.layout.strip_bytes}")
+        if not length or not stripes or not made:
+            return
+        if stripes * length * self._moved >= _STREAM_FROM and _whole_lines(outputs):
+            if self._streaming is None:
+                self._streaming = self._bind(streaming=True)
+            self._streaming(inputs, outputs)
+        else:
+            self._cached(inputs, outputs)
+
+    def _bind(self, *, streaming: bool) -> _Bound:
+        steps = Planner(self.product, self._engine.target).steps(streaming=streaming)
+        bound = self._engine.bind(steps, self.product.matrix.shape)
+        self._engine.test(bound, self.product)
+        return bound
+
+
+def _whole_lines(blocks: Blocks) -> bool:
+    """Whether every block starts and ends with a cache line, as streaming stores need."""
+    return blocks.length % 64 == 0 and not int(np.bitwise_or.reduce(blocks.table, axis=None)) % 64

@@ -1,0 +1,207 @@
+"""Which kernels run a product, in which order, on which blocks: pure decisions, nothing is compiled here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gfcode.engine.protocol import Product
+from gfcode.kernels.simd import constants, horner, words
+from gfcode.kernels.simd.constants import ConstantsKernel
+from gfcode.kernels.simd.horner import HornerKernel
+from gfcode.kernels.simd.target import Target
+from gfcode.kernels.simd.words import MAX_ROWS, WordsKernel
+
+__all__ = ["PACKET", "Planner", "Step", "Steps", "refusal"]
+
+PACKET = constants.PACKET
+#: Driver steps that need no interleaving take blocks whole.
+_WHOLE = 1 << 48
+#: Bytes of inputs that several steps in turn should find in the nearest cache.
+_NEAR = 24 << 10
+#: Largest power of x that a Horner row multiplies by at once.
+_MAX_EXPONENT = 4
+#: Inputs of one run of threaded constants; more take a run each, so that a strip of all of them stays in the cache.
+_MAX_INPUTS = 48
+#: Blocks of one stripe; their addresses are kept on the stack.
+_MAX_BLOCKS = 4096
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kernel and what it is bound to.
+
+    Attributes
+    ----------
+    kernel : kernel
+    context : ndarray of int64, or None
+        The kernel's context; None for threaded constants, which are bound to addresses of code.
+    arguments : dict
+        Of `constants.bind`.
+    """
+
+    kernel: WordsKernel | HornerKernel | ConstantsKernel
+    context: npt.NDArray[np.int64] | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A whole product: its steps, and the bytes of a block after which they start over."""
+
+    steps: tuple[Step, ...]
+    chunk: int = _WHOLE
+
+
+def refusal(product: Product) -> str | None:
+    """Why no plan exists for this product; None if there is one."""
+    layout = product.layout
+    if sum(product.matrix.shape) > _MAX_BLOCKS:
+        return f"more than {_MAX_BLOCKS} blocks in a stripe"
+    if layout.name == "words":
+        return None if layout.w in {4, 8} else f"words of {layout.w} bits"
+    if layout.packet_bytes != PACKET:
+        return f"packets of {layout.packet_bytes} bytes, not {PACKET}"
+    return None if layout.w <= 8 else f"packets of {layout.w}-bit symbols"
+
+
+class Planner:
+    """Plans one product for one target.
+
+    Parameters
+    ----------
+    product : Product
+    target : Target
+    """
+
+    def __init__(self, product: Product, target: Target) -> None:
+        self.product, self.target = product, target
+        self.field = product.matrix.field
+        self.values = product.matrix.values.astype(np.int64)
+        self.rows, self.columns = self.values.shape
+
+    @cached_property
+    def unit_rows(self) -> list[int]:
+        """Rows of zeros and ones."""
+        return np.flatnonzero((self.values <= 1).all(1)).tolist()
+
+    @cached_property
+    def derived(self) -> npt.NDArray[np.int64] | None:
+        """Inputs (as zeros and ones) whose sum with all rows but the last is the last row, where that holds."""
+        if self.rows < 2 or self.unit_rows:
+            return None
+        total = np.bitwise_xor.reduce(self.values, axis=0)
+        return total if (total <= 1).all() else None
+
+    def steps(self, *, streaming: bool) -> Steps:
+        """Return the plan; `streaming` where blocks are far larger than the caches."""
+        if self.product.layout.name == "words":
+            return self._words(range(self.rows), streaming=streaming)
+        if len(self.unit_rows) == self.rows:
+            return self._words(range(self.rows), streaming=streaming)
+        return self._horner(streaming=streaming) or self._constants(streaming=streaming)
+
+    def _words(self, rows: Sequence[int], *, streaming: bool) -> Steps:
+        general = [row for row in rows if row not in self.unit_rows]
+        derived = self.derived
+        if derived is not None:
+            general = general[:-1]
+        units = list(self.unit_rows)
+        groups = -(-len(general) // MAX_ROWS)
+        steps: list[Step] = []
+        for index in range(groups):
+            mine = general[index * len(general) // groups : (index + 1) * len(general) // groups]
+            if derived is not None and groups == 1:
+                steps.append(self._step(mine, self.rows - 1, derived, fold=True, streaming=streaming))
+            elif units and index == 0:
+                row = units.pop(0)
+                steps.append(self._step(mine, row, self.values[row], streaming=streaming))
+            else:
+                steps.append(self._step(mine, None, None, streaming=streaming))
+        steps += [self._step([], row, self.values[row], streaming=streaming) for row in units]
+        if derived is not None and groups > 1:
+            ones = np.concatenate([derived, np.array([row in general for row in range(self.rows)], np.int64)])
+            steps.append(self._step([], self.rows - 1, ones, streaming=streaming))
+        chunk = _WHOLE
+        if len(steps) > 1:
+            chunk = max(_NEAR // self.columns // 512 * 512, 8 * self.target.vector_bytes)
+        return Steps(tuple(steps), chunk)
+
+    def _step(
+        self,
+        rows: Sequence[int],
+        sum_row: int | None,
+        ones: npt.NDArray[np.int64] | None,
+        *,
+        fold: bool = False,
+        streaming: bool,
+    ) -> Step:
+        """Bind some general rows, and the row that sums the inputs (and outputs, after them) marked in `ones`."""
+        values = self.values[list(rows)]
+        used = (values != 0).any(0)
+        first: list[int] = []
+        if ones is not None:
+            first = np.flatnonzero(ones).tolist()
+            used[[place for place in first if place < self.columns]] = False
+        order = first + np.flatnonzero(used).tolist()
+        images = np.zeros((len(rows), len(order), 8), np.uint8)
+        if rows:
+            images = words.images(self.field, values[:, order])
+        context = words.bind(
+            images,
+            self.target,
+            inputs=order,
+            summed=len(first),
+            outputs=[self.columns + row for row in [*rows, *([] if sum_row is None else [sum_row])]],
+        )
+        return Step(WordsKernel(len(rows), sum_row is not None, fold, streaming), context)
+
+    def _horner(self, *, streaming: bool) -> Steps | None:
+        if self.columns < 2 or not self.values.all() or self.field.w < 3:
+            return None
+        x = self.field.alpha
+        powers = self.field.pow(x, np.arange(_MAX_EXPONENT + 1))
+        found = []
+        for row in self.values:
+            exponent = np.flatnonzero(powers == row[1])
+            if not len(exponent):
+                return None
+            found.append(int(exponent[0]))
+        columns = np.arange(self.columns)
+        if (self.field.pow(x, np.array(found)[:, None] * columns[None, :]) != self.values).any():
+            return None
+        kernel = HornerKernel(self.field.w, self.field.polynomial, tuple(found), streaming)
+        context = horner.bind(inputs=range(self.columns), outputs=range(self.columns, self.columns + self.rows))
+        return Steps((Step(kernel, context),))
+
+    def _constants(self, *, streaming: bool) -> Steps:
+        """Rows by threaded constants; the derived row as a sum of inputs and of the rows before it."""
+        kernel = ConstantsKernel(self.field.w, self.field.polynomial)
+        values = self.values.copy()
+        inputs = list(range(self.columns))
+        if self.derived is not None:
+            values = np.concatenate([values, np.zeros((self.rows, self.rows), np.int64)], axis=1)
+            values[-1, : self.columns] = self.derived
+            values[-1, self.columns : -1] = 1
+            inputs = list(range(self.columns + self.rows))
+        steps = []
+        groups = -(-self.columns // _MAX_INPUTS)
+        for index in range(groups):
+            low = index * self.columns // groups
+            high = (index + 1) * self.columns // groups if index < groups - 1 else len(inputs)
+            steps.append(
+                Step(
+                    kernel,
+                    arguments={
+                        "constants": values[:, low:high],
+                        "inputs": inputs[low:high],
+                        "outputs": list(range(self.columns, self.columns + self.rows)),
+                        "resume": index > 0,
+                        "streaming": streaming and groups == 1,
+                    },
+                )
+            )
+        return Steps(tuple(steps), self.field.w * PACKET if groups > 1 else _WHOLE)

@@ -1,0 +1,73 @@
+"""A known answer for every kernel, before its first result is trusted on this kind of CPU.
+
+The answer is computed here in a second way, from the field's products or its bit matrices, so that a compiler that
+selects a wrong instruction, or a CPU (or hypervisor) that claims one it does not have right, is found out.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gfcode.engine.protocol import Blocks, Operator, Product
+from gfcode.matrix.bitmatrix import expand
+from gfcode.matrix.dense import Matrix
+
+__all__ = ["all_constants", "expected", "passes"]
+
+_Bytes = npt.NDArray[np.uint8]
+#: Bytes of a `words` block in a test: whole steps of every kernel, single vectors and an odd end.
+_LENGTH = 8 * 64 + 3 * 64 + 42
+
+
+def all_constants(product: Product) -> Product:
+    """Return a product that uses every constant of the field of `product`, in the same layout."""
+    field = product.matrix.field
+    every = np.arange(1, field.order)
+    return Product(Matrix(field, np.stack([every, every[::-1]])), product.layout)
+
+
+def passes(operator: Operator, product: Product) -> bool:
+    """Whether `operator` computes `product` on a small pseudo-random input."""
+    rows, columns = product.matrix.shape
+    layout = product.layout
+    length = 2 * layout.strip_bytes if layout.name == "packets" else _LENGTH // layout.strip_bytes * layout.strip_bytes
+    inputs = np.random.default_rng(columns).integers(0, 256, (columns, length), np.uint8)
+    memory = np.zeros(rows * length + 64, np.uint8)
+    start = -memory.__array_interface__["data"][0] % 64  # kernels that stream need it; others take any address
+    outputs = memory[start : start + rows * length].reshape(rows, length)
+    operator(Blocks.of_array(inputs), Blocks.of_array(outputs, writable=True))
+    return bool((outputs == expected(product, inputs)).all())
+
+
+def expected(product: Product, inputs: _Bytes) -> _Bytes:
+    """Compute a product plainly; inputs of shape (columns, length)."""
+    return _packets(product, inputs) if product.layout.name == "packets" else _words(product, inputs)
+
+
+def _packets(product: Product, inputs: _Bytes) -> _Bytes:
+    rows, columns = product.matrix.shape
+    layout = product.layout
+    strips = inputs.reshape(columns, -1, layout.w, layout.packet_bytes)
+    planes = strips.swapaxes(1, 2).reshape(columns * layout.w, -1, layout.packet_bytes)
+    sums = [np.bitwise_xor.reduce(planes[line != 0], axis=0) for line in expand(product.matrix)]
+    outputs = np.stack(sums).reshape(rows, layout.w, -1, layout.packet_bytes).swapaxes(1, 2)
+    return np.ascontiguousarray(outputs).reshape(rows, -1)
+
+
+def _words(product: Product, inputs: _Bytes) -> _Bytes:
+    field = product.matrix.field
+
+    def times(constant: Any, block: _Bytes) -> _Bytes:
+        if field.w == 4:
+            high = field.mul(constant, block >> 4).astype(np.uint8)
+            return field.mul(constant, block & 15).astype(np.uint8) | high << 4
+        symbols = block.view(np.dtype(field.dtype).newbyteorder("<")).astype(field.dtype)
+        products: _Bytes = field.mul(constant, symbols).astype(symbols.dtype.newbyteorder("<")).view(np.uint8)
+        return products
+
+    outputs = np.zeros((product.matrix.shape[0], inputs.shape[1]), np.uint8)
+    for row, line in enumerate(product.matrix.values):
+        for constant, block in zip(line, inputs, strict=True):
+            outputs[row] ^= times(constant, block)
+    return outputs
