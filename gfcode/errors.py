@@ -7,6 +7,8 @@ they name the value, the limit and what to do.
 
 __all__ = [
     "BlockError",
+    "DeviceError",
+    "DeviceMemoryError",
     "DivisionByZeroError",
     "EngineUnavailableError",
     "FieldError",
@@ -77,6 +79,14 @@ class BlockError(GFCodeError, ValueError):
 
 class EngineUnavailableError(GFCodeError, RuntimeError):
     """The engine asked for cannot run here, or cannot run this product."""
+
+
+class DeviceError(GFCodeError, RuntimeError):
+    """A GPU, its driver or its compiler failed while at work; outputs of the call are undefined."""
+
+
+class DeviceMemoryError(GFCodeError, MemoryError):
+    """A GPU has too little free memory for a call, however small its batches are made."""
 
 
 class UnrecoverableError(GFCodeError):
