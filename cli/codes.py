@@ -44,7 +44,7 @@ class FamilyReport:
     same_bytes: str
 
 
-@click.command("codes")
+@click.command("codes", short_help="List matrix families: cost, safety, whose bytes.")
 @click.option("-k", type=int, default=10, show_default=True, help="Data shards.")
 @click.option("-m", type=int, default=4, show_default=True, help="Parity shards.")
 @click.option("--w", type=int, default=8, show_default=True, help="Bits of a symbol: 1 to 16, or 32.")

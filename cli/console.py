@@ -77,10 +77,10 @@ class Console:
         """Whether stdout takes colours."""
         return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
-    def say(self, text: str = "", *, err: bool = False) -> None:
+    def say(self, text: str = "", *, err: bool = False, colour: str | None = None) -> None:
         """Print a line of text, where text is wanted; on stderr where stdout carries data."""
         if self.talks:
-            click.echo(text, err=err)
+            click.echo(click.style(text, fg=colour, bold=True) if colour and self.colour else text, err=err)
 
     def result(self, value: dict[str, Any]) -> None:
         """Print the result as JSON, where JSON is wanted."""

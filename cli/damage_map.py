@@ -20,6 +20,7 @@ __all__ = [
     "ASCII",
     "BLOCKS",
     "Style",
+    "colour_for",
     "describe_shard",
     "draw",
     "exit_for",
@@ -166,6 +167,11 @@ def print_set(console: Console, report: SetReport) -> None:
             console.say(f"shard {shard.index}: {printable(note)}")
     for line in stray_lines(report.strays):
         console.say(line)
+
+
+def colour_for(state: SetState) -> str:
+    """Return the colour of a set's verdict."""
+    return {"intact": "green", "repairable": "yellow", "beyond repair": "red"}[state]
 
 
 def exit_for(state: SetState) -> Exit:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("decode")
+@click.command("decode", short_help="Write the file that is encoded in shards.")
 @paths_argument
 @click.option(
     "-o",

@@ -56,7 +56,7 @@ class Step:
     bytes_per_second: float
 
 
-@click.command("demo")
+@click.command("demo", short_help="Encode, damage, repair and decode real data.")
 @click.option(
     "--size", type=byte_size, default="200MiB", show_default=True, metavar="SIZE", help="Least bytes of the input."
 )
@@ -161,7 +161,7 @@ class _Demo:
 
     def _verify(self, expected: "SetState") -> None:
         from gfcode import verify_set
-        from gfcode.cli.damage_map import print_set, verdict
+        from gfcode.cli.damage_map import colour_for, print_set, verdict
 
         def work(progress: "Progress | None") -> "SetReport":
             return verify_set(self._directories, threads=self._threads, progress=progress)
@@ -169,7 +169,8 @@ class _Demo:
         report = self._step("verify", "gfcode verify shards/*", work)
         if expected != "intact":
             print_set(self._console, report)
-        self._console.say(verdict(report, ["shards/*"]).replace("'shards/*'", "shards/*"))
+        summary = verdict(report, ["shards/*"]).replace("'shards/*'", "shards/*")
+        self._console.say(summary, colour=colour_for(report.state))
         if report.state != expected:
             raise GFCodeError(f"the set is {report.state} where it should be {expected}")
 

@@ -7,11 +7,12 @@ import click
 from gfcode.cli.console import Console, human_bytes, human_count, human_seconds, printable
 from gfcode.cli.options import byte_size, engine_option, output_options, parameter_errors, threads_option
 from gfcode.cli.progress import progress_bar
+from gfcode.params import LayoutName
 
 __all__ = ["command"]
 
 
-@click.command("encode")
+@click.command("encode", short_help="Cut a file into k data shards and add m parity shards.")
 @click.argument("file", metavar="FILE|-", type=click.Path(allow_dash=True))
 @click.option("-k", type=int, default=10, show_default=True, help="Data shards.")
 @click.option("-m", type=int, default=4, show_default=True, help="Parity shards: so many losses can be repaired.")
@@ -58,7 +59,7 @@ def command(
     m: int,
     w: int,
     matrix: str,
-    layout: str,
+    layout: LayoutName,
     frame: int,
     directories: tuple[str, ...],
     name: str | None,

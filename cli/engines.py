@@ -14,7 +14,7 @@ __all__ = ["command"]
 _MARKS = {True: "usable", False: "unusable"}
 
 
-@click.command("engines")
+@click.command("engines", short_help="List the engines: usable or why not, and the choice.")
 @output_options
 def command(console: Console) -> None:
     """List the engines: usable or why not, and which one is used where none is asked for."""

@@ -21,7 +21,7 @@ __all__ = ["command"]
 _ROW_SHOWN = 8
 
 
-@click.command("info")
+@click.command("info", short_help="Print what shard files say about themselves.")
 @paths_argument
 @output_options
 def command(console: Console, paths: tuple[str, ...]) -> Exit:

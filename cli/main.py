@@ -24,6 +24,15 @@ ENVIRONMENT = {
     "GFCODE_ENGINE": "the engine to use, as --engine",
     "GFCODE_DEBUG": "1: show the traceback of an error",
 }
+# \b keeps click from filling the lines of a paragraph.
+HELP = """Erasure-coded storage: a file becomes k data shards and m parity shards, and comes back from any k of them.
+
+\b
+gfcode encode big.tar -k 10 -m 4 --out d   writes d/big.tar.000.gfs to 013
+gfcode verify d                            what is damaged, is it repairable
+gfcode repair d                            restores missing, damaged shards
+gfcode decode d -o big.tar                 the file, from any 10 of the 14
+"""
 COMPLETE_VARIABLE = "_GFCODE_COMPLETE"
 #: Exit codes of exceptions; all others are failures.
 _CODES: tuple[tuple[type[BaseException], Exit], ...] = (
@@ -61,18 +70,11 @@ class Root(click.Group):
             formatter.write_dl(list(ENVIRONMENT.items()))
 
 
-@click.group(cls=Root, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Root, help=HELP, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gfcode", prog_name="gfcode", message="%(prog)s %(version)s")
 @click.pass_context
 def root(ctx: click.Context) -> None:
-    r"""Erasure-coded storage: a file becomes k data shards and m parity shards, and comes back from any k of them.
-
-    \b
-    gfcode encode big.tar -k 10 -m 4 --out shards/   shards/big.tar.000.gfs to 013
-    gfcode verify shards/                            what is damaged, is it repairable
-    gfcode repair shards/                            write lost and damaged shards anew
-    gfcode decode shards/ -o big.tar                 the file, from any 10 of the 14
-    """
+    """Show the help where no subcommand is named."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
         ctx.exit(int(Exit.USAGE))

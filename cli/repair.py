@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["command", "repair_lines"]
 
 
-@click.command("repair")
+@click.command("repair", short_help="Restore missing and damaged shards.")
 @paths_argument
 @click.option(
     "--out",
@@ -48,7 +48,7 @@ def command(
     been verified. Of a set that is beyond repair nothing is changed, and the exit code is 4.
     """
     from gfcode import repair_set
-    from gfcode.cli.damage_map import print_set, verdict
+    from gfcode.cli.damage_map import colour_for, print_set, verdict
 
     with parameter_errors(), progress_bar(console, "repair") as progress:
         report = repair_set(paths, out=out, set_id=set_id, engine=engine, threads=threads, progress=progress)
@@ -57,9 +57,10 @@ def command(
     for line in repair_lines(report):
         console.say(line)
     if report.state == "beyond repair":
-        console.say(f"{verdict(report.before, paths)}; nothing was changed")
+        console.say(f"{verdict(report.before, paths)}; nothing was changed", colour=colour_for(report.state))
         return Exit.BEYOND_REPAIR
-    console.say(f"repaired {human_count(len(report.repaired), 'shard')}" if report.repaired else "intact")
+    done = f"repaired {human_count(len(report.repaired), 'shard')}: " if report.repaired else ""
+    console.say(f"{done}intact", colour=colour_for(report.state))
     return Exit.FINE
 
 

@@ -10,7 +10,7 @@ from gfcode.cli.progress import progress_bar
 __all__ = ["command"]
 
 
-@click.command("verify")
+@click.command("verify", short_help="Check every byte and draw a map of the damage.")
 @paths_argument
 @set_option
 @threads_option
@@ -22,7 +22,7 @@ def command(console: Console, paths: tuple[str, ...], set_id: str | None, thread
     repair it; 4: beyond repair.
     """
     from gfcode import verify_set
-    from gfcode.cli.damage_map import exit_for, print_set, verdict
+    from gfcode.cli.damage_map import colour_for, exit_for, print_set, verdict
 
     with parameter_errors(), progress_bar(console, "verify") as progress:
         report = verify_set(paths, set_id=set_id, threads=threads, progress=progress)
@@ -32,5 +32,5 @@ def command(console: Console, paths: tuple[str, ...], set_id: str | None, thread
         f"{human_bytes(report.bytes_read)} read in {human_seconds(report.seconds)}, "
         f"{human_bytes(report.bytes_read / max(report.seconds, 1e-9))}/s"
     )
-    console.say(verdict(report, paths))
+    console.say(verdict(report, paths), colour=colour_for(report.state))
     return exit_for(report.state)
