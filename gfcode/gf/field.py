@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gfcode.errors import DivisionByZeroError, FieldError, MixedFieldsError, OutOfFieldError, ParameterError
 from gfcode.gf.arithmetic import Arithmetic, TableArithmetic, WideArithmetic
 from gfcode.gf.element import Element
-from gfcode.gf.polynomials import default_polynomial, divide, power_mod, prime_factors, require_irreducible
+from gfcode.gf.polynomials import default_polynomial, divide, require_irreducible, smallest_primitive
 from gfcode.gf.tables import FieldArray, linear_tables
 
 __all__ = ["GF", "Field", "FieldArray"]
@@ -93,7 +93,7 @@ class Field:
         self.polynomial = polynomial
         self.dtype = np.dtype(np.uint8 if w <= 8 else np.uint16 if w <= 16 else np.uint32)
         self.alpha = divide(2, polynomial)[1]
-        self.generator = _smallest_primitive(w, polynomial)
+        self.generator = smallest_primitive(polynomial)
         self._arithmetic: Arithmetic = (TableArithmetic if w <= 16 else WideArithmetic)(w, polynomial, self.generator)
 
     def __repr__(self) -> str:
@@ -406,12 +406,3 @@ def _exponents(exponent: Integers | Values, size: int) -> tuple[npt.NDArray[np.i
         raise FieldError(f"exponents are integers, not {array.dtype}")
     array = array.astype(np.uint64 if array.dtype.kind == "u" else np.int64)
     return np.asarray(array % size).astype(np.int64), array < 0, array != 0
-
-
-def _smallest_primitive(w: int, polynomial: int) -> int:
-    size = (1 << w) - 1
-    cofactors = [size // p for p in prime_factors(size)]
-    candidate = 1
-    while any(power_mod(candidate, cofactor, polynomial) == 1 for cofactor in cofactors):
-        candidate += 1
-    return candidate

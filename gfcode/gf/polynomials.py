@@ -16,6 +16,7 @@ __all__ = [
     "power_mod",
     "prime_factors",
     "require_irreducible",
+    "smallest_primitive",
 ]
 
 #: The w for which GF(2^w) is offered.
@@ -210,6 +211,16 @@ def _split_equal_degree(product: int, d: int) -> list[int]:
             refined += [piece for piece in (ones, divide(part, ones)[0]) if piece != 1]
         parts = refined
     return parts
+
+
+def smallest_primitive(polynomial: int) -> int:
+    """Return the smallest element whose powers are all non-zero elements of the field of an irreducible polynomial."""
+    size = (1 << degree(polynomial)) - 1
+    cofactors = [size // p for p in prime_factors(size)]
+    candidate = 1
+    while any(power_mod(candidate, cofactor, polynomial) == 1 for cofactor in cofactors):
+        candidate += 1
+    return candidate
 
 
 def require_irreducible(w: int, polynomial: int) -> None:

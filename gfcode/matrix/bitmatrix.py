@@ -59,4 +59,5 @@ def _word_ones(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
     pairs = words - (words >> one & np.uint32(0x55555555))
     nibbles = (pairs & np.uint32(0x33333333)) + (pairs >> two & np.uint32(0x33333333))
     octets = nibbles + (nibbles >> four) & np.uint32(0x0F0F0F0F)
-    return octets * np.uint32(0x01010101) >> np.uint32(24)
+    counts: npt.NDArray[np.uint32] = octets * np.uint32(0x01010101) >> np.uint32(24)
+    return counts

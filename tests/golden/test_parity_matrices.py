@@ -68,7 +68,7 @@ def test_vandermonde_is_jerasures(jerasure: ctypes.CDLL, w: int) -> None:
 @pytest.mark.parametrize("w", [*range(2, 17), 32])
 def test_cauchy_good_is_jerasures(jerasure: ctypes.CDLL, w: int) -> None:
     compared = 0
-    for k, m in product((1, 2, 3, 5, 10, 17, 30, 50, 127, 254), (1, 2, 3, 4, 7, 20)):
+    for k, m in product((1, 2, 3, 5, 10, 17, 30, 100), (1, 2, 3, 4, 7, 20)):
         if (w == 32 and k > 60) or k + m > 2**w:
             continue
         expected = jerasure_matrix(jerasure.cauchy_good_general_coding_matrix, k, m, w)
