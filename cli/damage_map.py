@@ -120,7 +120,7 @@ def draw(report: SetReport, style: Style) -> list[str]:
     room = style.width - left - middle - 4
     right = min(max(map(len, names)), max(0, room - style.width // 3))
     states, spare, per_column = _binned(report, max(1, room - right))
-    lines = [printable(_cut(_heading(report), style.width, style.ellipsis))]
+    lines = [_heading(report, style)]
     columns = states.shape[1]
     for label, row, fault, name in zip(labels, states, faults, names, strict=True):
         shown = _cut(name, right, style.ellipsis, keep_end=True)
@@ -179,12 +179,14 @@ def exit_for(state: SetState) -> Exit:
     return {"intact": Exit.FINE, "repairable": Exit.REPAIRABLE, "beyond repair": Exit.BEYOND_REPAIR}[state]
 
 
-def _heading(report: SetReport) -> str:
+def _heading(report: SetReport, style: Style) -> str:
     size = "unknown size" if report.size is None else human_bytes(report.size)
-    return (
-        f"{report.name}: {size}, {report.k} + {report.m} shards, {human_count(report.stripes, 'stripe')}, "
-        f"{report.family}, w = {report.w}, {report.layout}, set {report.set_id[:8]}"
+    heading = (
+        f"{printable(report.name)}: {size}, {report.k} + {report.m} shards, {human_count(report.stripes, 'stripe')}, "
+        f"{report.family}, w = {report.w}, {report.layout}"
     )
+    whole = f"{heading}, set {report.set_id[:8]}"
+    return whole if len(whole) <= style.width else _cut(heading, style.width, style.ellipsis)
 
 
 def _names(shards: Sequence[ShardReport]) -> list[str]:

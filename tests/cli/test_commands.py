@@ -15,7 +15,7 @@ CONTENT = os.urandom(100_001)
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file in the current directory, which is the test's own."""
+    """Make a file in the current directory, which is the test's own."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "data.bin"
     path.write_bytes(CONTENT)
@@ -24,7 +24,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def shards(source: Path, gfcode: Runner) -> Path:
-    """A folder with the 4 + 2 shards of the file."""
+    """Make a folder with the 4 + 2 shards of the file."""
     assert gfcode("encode", source, "-k", "4", "-m", "2", "--frame", "4KiB", "--out", "shards", "-q").code == 0
     return source.parent / "shards"
 
