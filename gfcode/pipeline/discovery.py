@@ -94,6 +94,7 @@ def _expand(paths: Sequence[StrPath]) -> tuple[list[str], list[str], list[str], 
 def _look(paths: Iterable[str], strays: list[Stray], seen: dict[tuple[int, int], str]) -> list[Candidate]:
     """Read the metadata frame of every file, once however often it is named."""
     candidates: list[Candidate] = []
+    parsed: dict[bytes, Metadata] = {}
     for path in paths:
         try:
             fd = open_regular(path)
@@ -106,7 +107,7 @@ def _look(paths: Iterable[str], strays: list[Stray], seen: dict[tuple[int, int],
                     continue
                 seen[candidate.identity] = path
                 try:
-                    candidate.metadata, index = metadata_of(fd)
+                    candidate.metadata, index = metadata_of(fd, parsed)
                     candidate.claim = (candidate.metadata.set_id, index)
                 except ShardFormatError as error:
                     candidate.reason = str(error)

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from gfcode.codec import Codec
 from gfcode.errors import ParameterError
+from gfcode.params import LayoutName
 from gfcode.pipeline.batch import Batch, batch_stripes
 from gfcode.pipeline.files import Temporaries, write_at
 from gfcode.pipeline.frame import XXH3, frame_hash
@@ -34,7 +35,7 @@ def encode_file(
     m: int = 4,
     w: int = 8,
     matrix: Any = "auto",
-    layout: str = "packets",
+    layout: LayoutName = "packets",
     polynomial: int | None = None,
     frame: int = DEFAULT_FRAME,
     out: StrPath | Sequence[StrPath] = ".",

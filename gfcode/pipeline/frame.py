@@ -43,6 +43,7 @@ FLAG_LAST = 2
 
 _HEADER = struct.Struct("<8s16sHHI16sIIIHHQQQ")
 _USED = _HEADER.size
+_UNUSED = bytes(HEADER_BYTES - _USED)
 
 #: One header as a NumPy record of 512 bytes. `set` is the set id, `hash` the checksum; both are 16 raw bytes.
 HEADER: np.dtype[np.void] = np.dtype(
@@ -151,7 +152,7 @@ def parse_header(header: Bytes) -> FrameHeader:
         )
     if hash_id not in HASHES:
         raise ShardFormatError(f"hash {hash_id} is not known to this release")
-    if pad or any(header[_USED:HEADER_BYTES]):
+    if pad or header[_USED:HEADER_BYTES] != _UNUSED:
         raise ShardFormatError("reserved bytes of the frame header are not zero")
     return FrameHeader(flags, set_id, shard, k, m, w, stripe, block, data, version, hash_id)
 

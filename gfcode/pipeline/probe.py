@@ -36,8 +36,14 @@ def _read(fd: int, length: int, offset: int) -> bytearray:
     return data[:got]
 
 
-def metadata_of(fd: int) -> tuple[Metadata, int]:
+def metadata_of(fd: int, known: dict[bytes, Metadata] | None = None) -> tuple[Metadata, int]:
     """Read and check the metadata frame at the beginning of an open file.
+
+    Parameters
+    ----------
+    fd : int
+    known : dict of bytes to Metadata, optional
+        Texts that have been parsed, to which this one is added: the shards of a set have the same.
 
     Returns
     -------
@@ -63,8 +69,13 @@ def metadata_of(fd: int) -> tuple[Metadata, int]:
     if len(frame) != length or not is_sealed(frame, HASHES[header.hash_id]):
         raise ShardFormatError("the checksum of the metadata frame is wrong")
     end = HEADER_BYTES + header.data_length
-    metadata = parse_metadata(bytes(frame[HEADER_BYTES:end]))
-    if header.shard >= metadata.n or header != metadata.header(header.shard) or any(frame[end:]):
+    text = bytes(frame[HEADER_BYTES:end])
+    metadata = known.get(text) if known is not None else None
+    if metadata is None:
+        metadata = parse_metadata(text)
+        if known is not None:
+            known[text] = metadata
+    if header.shard >= metadata.n or header != metadata.header(header.shard) or frame[end:] != bytes(length - end):
         raise ShardFormatError("the metadata frame contradicts itself")
     return metadata, header.shard
 

@@ -1,5 +1,6 @@
 """Threads that share the batches of a run, and lose no exception."""
 
+import os
 import threading
 from collections.abc import Callable
 
@@ -14,8 +15,11 @@ class StoppedError(GFCodeError):
 
 
 def default_threads() -> int:
-    """Return how many workers a run gets unless it is told."""
-    return 1
+    """Return how many workers a run gets unless it is told: one for each processor it may use, four at most.
+
+    Most of the work is the kernel's copying, so that a few workers saturate the memory; each has a buffer of its own.
+    """
+    return min(4, len(os.sched_getaffinity(0)))
 
 
 def usable_threads(threads: int | None, batches: int | None) -> int:
