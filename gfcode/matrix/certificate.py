@@ -14,14 +14,12 @@ from gfcode.errors import NotMDSError
 from gfcode.gf import Field
 from gfcode.gf.tables import FieldArray
 from gfcode.matrix.dense import Matrix
-from gfcode.matrix.minors import count_minors, find_zero_minor
+from gfcode.matrix.minors import allowance, count_minors, find_zero_minor
 
 __all__ = ["MINORS_LIMIT", "Certificate", "certify"]
 
-#: Minors that `certify` is willing to compute: a few seconds of work for w ≤ 16.
+#: Minors that `certify` is willing to compute: some seconds of work. For w = 32, an eighth.
 MINORS_LIMIT = 1 << 26
-# A product takes about eight times as long without tables.
-_WIDE_SHARE = 8
 # Minors searched in the corner of a matrix that is too large to be searched whole.
 _CORNER_MINORS = 1 << 22
 # Shards that a message lists one by one.
@@ -80,10 +78,6 @@ def certify(parity: Matrix) -> Certificate:
     raise NotMDSError(*outcome)
 
 
-def _limit(field: Field) -> int:
-    return MINORS_LIMIT if field.w <= 16 else MINORS_LIMIT // _WIDE_SHARE
-
-
 @lru_cache(maxsize=64)
 def _outcome(parity: Matrix) -> Certificate | tuple[str, tuple[int, ...]]:
     field, values = parity.field, parity.values
@@ -94,8 +88,8 @@ def _outcome(parity: Matrix) -> Certificate | tuple[str, tuple[int, ...]]:
         return _refusal(parity, error.minor)
     if proof:
         return proof
-    total, limit = count_minors(m, k), _limit(field)
-    rows, columns = (m, k) if total <= limit else _corner(m, k)
+    total, limit = count_minors(m, k), allowance(field, MINORS_LIMIT)
+    rows, columns = (m, k) if total <= limit else _corner(m, k, allowance(field, _CORNER_MINORS))
     minor = find_zero_minor(field, values[:rows, :columns])
     if minor:
         return _refusal(parity, minor)
@@ -108,13 +102,13 @@ def _outcome(parity: Matrix) -> Certificate | tuple[str, tuple[int, ...]]:
     return message, ()
 
 
-def _corner(m: int, k: int) -> tuple[int, int]:
-    """Choose a leading part of an m × k matrix, as square as it can be, with few enough minors to search."""
+def _corner(m: int, k: int, minors: int) -> tuple[int, int]:
+    """Choose a leading part of an m × k matrix, as square as it can be, with at most so many minors."""
     rows = columns = 1
     while True:
         wider = rows + (rows < m and (rows <= columns or columns == k)), columns
         larger = wider if wider[0] > rows else (rows, min(columns + 1, k))
-        if larger == (rows, columns) or count_minors(*larger) > _CORNER_MINORS:
+        if larger == (rows, columns) or count_minors(*larger) > minors:
             return rows, columns
         rows, columns = larger
 

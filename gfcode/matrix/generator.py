@@ -14,13 +14,13 @@ from gfcode.gf.tables import FieldArray
 from gfcode.matrix.bitmatrix import element_ones
 from gfcode.matrix.certificate import certify
 from gfcode.matrix.dense import Matrix
-from gfcode.matrix.minors import count_minors
+from gfcode.matrix.minors import allowance, count_minors
 from gfcode.params import check_shard_counts
 
 __all__ = ["FAMILIES", "generator_matrix", "parity_matrix", "resolve_auto"]
 
 #: Square minors that `auto` is willing to check before it gives up on `powers`. Part of what `auto` means: another
-#: number would choose other matrices.
+#: number would choose other matrices. For w = 32, an eighth.
 AUTO_MINORS = 1 << 22
 # Quotients of a row that `_lightest_multiple` weighs one by one, at a time and at most.
 _QUOTIENTS = 1 << 20
@@ -189,7 +189,8 @@ def resolve_auto(field: Field, k: int, m: int) -> str:
     """Name the family that ``auto`` stands for.
 
     It is `powers`, the cheapest to encode with, where that can be certified by a proof (m ≤ 3 or k ≤ 3) or by at most
-    2^22 minors; else `cauchy-good`, or `vandermonde` for the one length, k + m = 2^w + 1, at which only that has room.
+    2^22 minors (2^19 for w = 32); else `cauchy-good`, or `vandermonde` for the one length, k + m = 2^w + 1, at which
+    only that has room.
 
     Raises
     ------
@@ -199,7 +200,7 @@ def resolve_auto(field: Field, k: int, m: int) -> str:
     check_shard_counts(k, m, field.w)
     # With four rows and columns or more no proof applies to powers of α: as 1, 1/α and 1/α² make a Vandermonde matrix,
     # the inverses have rank 3 at least. Only minors are left, and need not be begun where they are too many.
-    if min(k, m) <= 3 or count_minors(m, k) <= AUTO_MINORS:
+    if min(k, m) <= 3 or count_minors(m, k) <= allowance(field, AUTO_MINORS):
         try:
             certify(Matrix(field, powers(field, k, m)))
         except NotMDSError:

@@ -11,18 +11,23 @@ import numpy.typing as npt
 from gfcode.gf import Field
 from gfcode.gf.tables import FieldArray
 
-__all__ = ["count_minors", "find_zero_minor"]
+__all__ = ["allowance", "count_minors", "find_zero_minor"]
 
-Ranks: TypeAlias = npt.NDArray[np.int32]
+Ranks: TypeAlias = npt.NDArray[np.integer[Any]]
 Minor: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 
 # Column sets handled in one NumPy call, which bounds temporaries.
-_BLOCK = 1 << 16
+_BLOCK = 1 << 15
 
 
 def count_minors(rows: int, columns: int) -> int:
     """Return the number of square submatrices of a matrix."""
     return comb(rows + columns, rows) - 1
+
+
+def allowance(field: Field, minors: int) -> int:
+    """Scale a number of minors that is meant for fields with tables to the time that others take."""
+    return minors if field.w <= 16 else minors // 8
 
 
 def find_zero_minor(field: Field, values: FieldArray) -> Minor | None:
@@ -58,32 +63,33 @@ def _zero_minors(field: Field, values: FieldArray) -> list[Minor]:
     factors = encode(values)
     minors: dict[tuple[int, ...], npt.NDArray[Any]]  # of the size before, encoded, by row set
     minors = {(row,): factors[row] for row in range(rows)}
-    sets = np.arange(columns, dtype=np.int32)[None]
-    removed = np.zeros((1, columns), np.int32)
+    sets: Ranks = np.arange(columns, dtype=np.int32)[None]
+    if columns <= 1 << 16:
+        sets = sets.astype(np.uint16)
+    removed: Ranks = np.zeros((1, columns), np.int32)
     for size in range(2, rows + 1):
         last = size == rows
         row_sets = list(combinations(range(rows), size))
-        larger = {} if last else {chosen: np.empty(comb(columns, size), factors.dtype) for chosen in row_sets}
+        count = 0 if last else comb(columns, size)  # nothing is kept of the last size
+        larger = {chosen: np.empty(count, factors.dtype) for chosen in row_sets}
+        next_sets: Ranks = np.empty((size, count), sets.dtype)
+        next_removed: Ranks = np.empty((size, count), removed.dtype)
         for start, block_sets, block_removed in _column_sets(columns, size, sets, removed):
-            stop = start + block_sets.shape[1]
+            block = slice(start, start + block_sets.shape[1])
             found: list[Minor] = []
             for chosen in row_sets:
                 row, smaller = factors[chosen[-1]], minors[chosen[:-1]]
-                determinant = multiply(row[block_sets[0]], smaller[block_removed[0]])
-                for i in range(1, size):
-                    determinant ^= multiply(row[block_sets[i]], smaller[block_removed[i]])
+                determinant = np.bitwise_xor.reduce(multiply(row[block_sets], smaller[block_removed]), axis=0)
                 if not determinant.all():
                     position = int(np.argmin(determinant != 0))
                     found.append((chosen, tuple(map(int, block_sets[:, position]))))
                 elif not last:
-                    larger[chosen][start:stop] = encode(determinant)
+                    larger[chosen][block] = encode(determinant)
             if found:
                 return found
-        if not last:
-            minors = larger
-            blocks = list(_column_sets(columns, size, sets, removed))
-            sets = np.concatenate([block[1] for block in blocks], axis=1)
-            removed = np.concatenate([block[2] for block in blocks], axis=1)
+            if not last:
+                next_sets[:, block], next_removed[:, block] = block_sets, block_removed
+        minors, sets, removed = larger, next_sets, next_removed
     return []
 
 
@@ -115,8 +121,8 @@ def _column_sets(columns: int, size: int, sets: Ranks, removed: Ranks) -> Iterat
             width = part.stop - low
             block.append(
                 (
-                    np.concatenate([sets[:, part], np.full((1, width), column, np.int32)]),
-                    np.concatenate([removed[:, part] + offset, np.arange(low, part.stop, dtype=np.int32)[None]]),
+                    np.concatenate([sets[:, part], np.full((1, width), column, sets.dtype)]),
+                    np.concatenate([removed[:, part] + offset, np.arange(low, part.stop, dtype=removed.dtype)[None]]),
                 )
             )
             length += width
@@ -133,5 +139,5 @@ def _products(field: Field) -> tuple[Callable[[FieldArray], npt.NDArray[Any]], C
     """Tell how to keep non-zero elements for multiplication, and how to multiply what is kept."""
     if field.w > 16:
         return lambda elements: elements, field.mul
-    exp, log = field.exp_table, field.log_table.astype(np.int32)
-    return lambda elements: log[elements], lambda a, b: exp[a + b]
+    exp, log = field.exp_table, field.log_table
+    return lambda elements: log[elements].astype(np.uint16), lambda a, b: exp[np.add(a, b, dtype=np.intp)]
