@@ -1,6 +1,7 @@
 """What callers pass as blocks, turned into addresses: checked, and never copied."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from operator import index as as_index
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 
@@ -37,6 +38,8 @@ BlockLike: TypeAlias = Union[Bytes, "Buffer"]
 BlocksLike: TypeAlias = Bytes | Sequence[BlockLike]
 
 _BYTE: Final = np.dtype(np.uint8)
+# Blocks up to which `refuse_overlap` compares Python integers.
+_FEW: Final = 64
 
 
 def array_of(block: BlockLike, what: str, *, writable: bool = False) -> Bytes:
@@ -75,15 +78,23 @@ def array_of(block: BlockLike, what: str, *, writable: bool = False) -> Bytes:
             f"{what} is an array of {array.dtype} of shape {array.shape}, not of uint8 of shape (length,) or "
             "(stripes, length)"
         )
-    if array.strides[-1] != 1 and array.shape[-1] > 1:
+    if array.strides[-1] != 1 and array.shape[-1] > 1 and array.size:
         raise BlockError(f"the bytes of {what} are not contiguous")
     if writable and not array.flags.writeable:
         raise BlockError(f"{what} is read-only")
     return array
 
 
-def arrays_of(blocks: Iterable[BlockLike], names: Sequence[str], *, writable: bool = False) -> list[Bytes]:
+def arrays_of(blocks: Iterable[BlockLike], name: Callable[[int], str], *, writable: bool = False) -> list[Bytes]:
     """View several blocks as bytes and hold their shapes against each other.
+
+    Parameters
+    ----------
+    blocks : iterable of blocks
+    name : callable
+        Names the block of a position in errors.
+    writable : bool
+        Whether they will be written.
 
     Raises
     ------
@@ -91,10 +102,17 @@ def arrays_of(blocks: Iterable[BlockLike], names: Sequence[str], *, writable: bo
         As `array_of` does, and if two blocks differ in shape.
     """
     arrays: list[Bytes] = []
-    for block, name in zip(blocks, names, strict=True):
-        array = array_of(block, name, writable=writable)
-        if arrays and array.shape != arrays[0].shape:
-            raise BlockError(f"{name} has shape {array.shape}, {names[0]} {arrays[0].shape}; they must have the same")
+    shape: tuple[int, ...] | None = None
+    for position, block in enumerate(blocks):
+        # What most callers have, passed without another look: arrays of contiguous bytes.
+        if type(block) is np.ndarray and block.dtype is _BYTE and block.strides == (1,) and not writable:
+            array: Bytes = block
+        else:
+            array = array_of(block, name(position), writable=writable)
+        if shape is None:
+            shape = array.shape
+        elif array.shape != shape:
+            raise BlockError(f"{name(position)} has shape {array.shape}, {name(0)} {shape}; they must have the same")
         arrays.append(array)
     return arrays
 
@@ -156,7 +174,7 @@ def blocks_of(blocks: BlocksLike, count: int, what: str, *, writable: bool = Fal
     rows = rows_of(blocks, count, what)
     if not count:
         return Blocks(np.empty((1, 0), np.uint64), 0, None), None
-    arrays = arrays_of(rows, [f"block {i} of {what}" for i in range(count)], writable=writable)
+    arrays = arrays_of(rows, lambda i: f"block {i} of {what}", writable=writable)
     return join(arrays), arrays[0].shape[0] if arrays[0].ndim == 2 else None
 
 
@@ -167,7 +185,7 @@ def outputs_of(out: BlocksLike, count: int, shape: tuple[int, ...]) -> list[Byte
     ------
     BlockError
     """
-    rows = arrays_of(rows_of(out, count, "out"), [f"block {i} of out" for i in range(count)], writable=True)
+    rows = arrays_of(rows_of(out, count, "out"), lambda i: f"block {i} of out", writable=True)
     if rows and rows[0].shape != shape:
         raise BlockError(f"the blocks of out have shape {rows[0].shape}, the inputs {shape}")
     return rows
@@ -211,7 +229,7 @@ def shards_of(shards: Mapping[int, BlockLike], n: int, low: int = 0, *, writable
     if not isinstance(shards, Mapping):
         raise BlockError(f"shards are given as a mapping of shard index to block, not as a {type(shards).__name__}")
     indices = check_indices(shards, n, low)
-    arrays = arrays_of(shards.values(), [f"shard {index}" for index in indices], writable=writable)
+    arrays = arrays_of(shards.values(), lambda i: f"shard {indices[i]}", writable=writable)
     return dict(zip(indices, arrays, strict=True))
 
 
@@ -223,9 +241,16 @@ def refuse_overlap(inputs: Blocks, outputs: Blocks) -> None:
     BlockError
     """
     length = outputs.length
-    written = np.sort(outputs.table, axis=None)
-    if not length or not written.size:
+    if not length or not outputs.table.size:
         return
+    if outputs.table.size <= _FEW and inputs.table.size <= _FEW:
+        # Plain integers beat NumPy here. Inputs and outputs in different regions of memory are the rule.
+        few = sorted(outputs.table.ravel().tolist())
+        others = inputs.table.ravel().tolist()
+        apart = not others or max(others) + length <= few[0] or few[-1] + length <= min(others)
+        if apart and all(second - first >= length for first, second in pairwise(few)):
+            return
+    written = np.sort(outputs.table, axis=None)
     if (np.diff(written) < length).any():
         raise BlockError("output blocks overlap each other")
     read = inputs.table.ravel()

@@ -376,7 +376,7 @@ class Codec:
             parity = dict(enumerate(rows_of(parity, self.m, "parity"), self.k))
         targets = shards_of(parity, self.n, self.k, writable=True)
         names = ["the old block", "the new block", *(f"shard {shard}" for shard in targets)]
-        before, after, *_ = arrays_of([old, new, *targets.values()], names)
+        before, after, *_ = arrays_of([old, new, *targets.values()], names.__getitem__)
         self._shape({data: before})
         if targets:
             refuse_overlap(join([before, after]), join(list(targets.values())))

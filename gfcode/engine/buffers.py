@@ -26,11 +26,11 @@ _from_buffer: Final[Callable[[Any], c_char]] = c_char.from_buffer
 
 def address_of(array: npt.NDArray[Any]) -> int:
     """Return the address of an array's first element."""
-    flags = array.flags
-    if flags.writeable and flags.c_contiguous and array.size:  # a quarter of the time of the general way
+    try:  # a quarter of the time of the general way, where the array is contiguous and writable
         return addressof(_from_buffer(array))
-    address: int = array.__array_interface__["data"][0]
-    return address
+    except (TypeError, ValueError, BufferError):
+        address: int = array.__array_interface__["data"][0]
+        return address
 
 
 def row_stride(length: int) -> int:
@@ -60,8 +60,8 @@ def allocate(*shape: int) -> npt.NDArray[np.uint8]:
     if not total:
         return np.empty(shape, np.uint8)
     memory = np.empty(total + ALIGNMENT, np.uint8)
-    strides = [1]
+    strides: tuple[int, ...] = (1,)
     for count in reversed(counts):
-        strides.append(stride)
+        strides = (stride, *strides)
         stride *= count
-    return np.ndarray(shape, np.uint8, memory, -address_of(memory) % ALIGNMENT, tuple(reversed(strides)))
+    return np.ndarray(shape, np.uint8, memory, -addressof(_from_buffer(memory)) % ALIGNMENT, strides)

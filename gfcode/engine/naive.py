@@ -1,4 +1,4 @@
-"""The `numpy` engine: the oracle. Every product written out as its definition says, with no care for speed."""
+"""The `numpy` engine: the oracle. Every product as its definition says."""
 
 from typing import Any, Final
 
@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gfcode.engine.protocol import Blocks, Engine, Operator, Product
-from gfcode.gf import Field
 from gfcode.matrix.bitmatrix import expand
 
 __all__ = ["NumpyEngine", "load"]
@@ -43,18 +42,14 @@ class _PacketsOperator:
 
     def __call__(self, inputs: Blocks, outputs: Blocks) -> None:
         self._product.check(inputs, outputs)
-        layout = self._product.layout
-        strips = (-1, layout.w, layout.packet_bytes)
+        w, packet_bytes = self._product.layout.w, self._product.layout.packet_bytes
+        strips = inputs.length // (w * packet_bytes)
         for sources, targets in zip(inputs.views(), outputs.views(), strict=True):
-            # packets[j * w + b] is packet b of every strip of input j
-            packets = [block.reshape(strips)[:, b] for block in sources for b in range(layout.w)]
-            for i, target in enumerate(targets):
-                for b in range(layout.w):
-                    row = self._bits[i * layout.w + b]
-                    packet = np.zeros((inputs.length // layout.strip_bytes, layout.packet_bytes), np.uint8)
-                    for column in np.flatnonzero(row):
-                        packet ^= packets[column]
-                    target.reshape(strips)[:, b] = packet
+            blocks = np.stack(sources).reshape(len(sources), strips, w, packet_bytes)
+            packets = blocks.transpose(0, 2, 1, 3).reshape(len(sources) * w, strips, packet_bytes)
+            for row, (i, b) in zip(self._bits, np.ndindex(len(targets), w), strict=True):
+                packet = np.bitwise_xor.reduce(packets[row == 1], axis=0)
+                targets[i].reshape(strips, w, packet_bytes)[:, b] = packet
 
 
 class _WordsOperator:
@@ -67,16 +62,10 @@ class _WordsOperator:
         self._product.check(inputs, outputs)
         field, w = self._product.matrix.field, self._product.layout.w
         for sources, targets in zip(inputs.views(), outputs.views(), strict=True):
-            symbols = [_symbols(block, w) for block in sources]
+            symbols = np.stack([_symbols(block, w) for block in sources])
             for row, target in zip(self._product.matrix.values, targets, strict=True):
-                target[:] = _bytes(_dot(field, row, symbols, inputs.length * 8 // w), w)
-
-
-def _dot(field: Field, row: npt.NDArray[Any], symbols: list[npt.NDArray[Any]], count: int) -> npt.NDArray[Any]:
-    total: npt.NDArray[Any] = np.zeros(count, field.dtype)
-    for coefficient, values in zip(row, symbols, strict=True):
-        total = field.add(total, field.mul(int(coefficient), values))
-    return total
+                products = field.mul(row[:, None], symbols)
+                target[:] = _bytes(np.bitwise_xor.reduce(products, axis=0), w)
 
 
 def _symbols(block: npt.NDArray[np.uint8], w: int) -> npt.NDArray[Any]:

@@ -8,7 +8,7 @@ number of stripes at a time, without further allocation or checking of the matri
 import ctypes
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,8 @@ from gfcode.matrix.dense import Matrix
 from gfcode.params import Layout
 
 __all__ = ["Blocks", "Engine", "Operator", "Product"]
+
+_BYTE: Final = np.dtype(np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,23 +123,23 @@ class Blocks:
         BlockError
             For another shape, type or stride, or a read-only array where a writable one is needed.
         """
-        if array.dtype != np.uint8 or array.ndim not in {2, 3}:
+        shape, strides = array.shape, array.strides
+        if array.dtype != _BYTE or len(shape) not in {2, 3}:
             raise BlockError(
                 f"blocks must be uint8 of shape (count, length) or (stripes, count, length), "
-                f"not {array.dtype} of shape {array.shape}"
+                f"not {array.dtype} of shape {shape}"
             )
-        if array.shape[-1] > 1 and array.strides[-1] != 1:
+        if strides[-1] != 1 and shape[-1] > 1 and array.size:
             raise BlockError("the bytes of each block must be contiguous")
         if writable and not array.flags.writeable:
             raise BlockError("output blocks are read-only")
-        base = address_of(array)
-        count, stride = array.shape[-2], array.strides[-2]
-        if array.ndim == 2 and stride > 0:  # the common case, in a quarter of the time of the general one
-            return cls(np.arange(base, base + count * stride, stride, dtype=np.uint64)[None], array.shape[-1], array)
+        base, count, stride = address_of(array), shape[-2], strides[-2]
+        if len(shape) == 2 and stride > 0:  # the common case, in a quarter of the time of the general one
+            return cls(np.arange(base, base + count * stride, stride, dtype=np.uint64)[None], shape[-1], array)
         table = np.arange(count, dtype=np.int64)[None] * stride + base
-        if array.ndim == 3:
-            table = table + np.arange(array.shape[0], dtype=np.int64)[:, None] * array.strides[0]
-        return cls(table.astype(np.uint64), array.shape[-1], array)
+        if len(shape) == 3:
+            table = table + np.arange(shape[0], dtype=np.int64)[:, None] * strides[0]
+        return cls(table.astype(np.uint64), shape[-1], array)
 
     @classmethod
     def of_buffers(cls, buffers: Sequence[npt.NDArray[np.uint8]], *, writable: bool = False) -> "Blocks":

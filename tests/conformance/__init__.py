@@ -1,0 +1,1 @@
+"""Every engine against the oracle, and every code against every loss."""
