@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from operator import index as as_index
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,9 @@ from gfcode.matrix.certificate import Certificate, certify
 from gfcode.matrix.dense import Matrix
 from gfcode.matrix.generator import parity_matrix, resolve_auto
 from gfcode.params import PACKET_BYTES, Layout, LayoutName, check_shard_counts
+
+if TYPE_CHECKING:
+    from gfcode.codec.preset_codec import PresetCodec
 
 __all__ = ["Codec"]
 
@@ -125,6 +128,41 @@ class Codec:
         self._engine = get_engine(engine) if engine is None or isinstance(engine, str) else engine
         self._encoder: Operator | None = None
         self._planner: Planner | None = None
+
+    @staticmethod
+    def preset(
+        name: str,
+        k: int,
+        m: int,
+        *,
+        allow_uncertified: bool = False,
+        engine: str | Engine | None = None,
+        **options: int,
+    ) -> "PresetCodec":
+        """Return the codec whose parity is that of another implementation, byte for byte.
+
+        Parameters
+        ----------
+        name : str
+            A key of `gfcode.codec.presets.PRESETS`.
+        k, m : int
+        allow_uncertified : bool
+            Use a code that some loss of m shards defeats, or that could not be proven safe; `encode` then warns once.
+        engine : str or Engine, optional
+            As for `Codec`.
+        **options : int
+            Of the preset: w, packet_bytes.
+
+        Raises
+        ------
+        ParameterError
+            For an unknown preset or option, and a k and m that the other implementation refuses.
+        NotMDSError
+            For an uncertified code that is not allowed.
+        """
+        from gfcode.codec.preset_codec import PresetCodec  # noqa: PLC0415 - it derives from this class
+
+        return PresetCodec(name, k, m, allow_uncertified=allow_uncertified, engine=engine, options=options)
 
     def _explicit(self, matrix: Matrix | npt.ArrayLike) -> Matrix:
         if isinstance(matrix, Matrix):

@@ -1,0 +1,1 @@
+"""Other implementations of the codes, driven as they are installed: ctypes, PyPI modules, Go and Java programs."""
