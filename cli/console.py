@@ -70,12 +70,14 @@ class Console:
     @property
     def shows_progress(self) -> bool:
         """Whether a progress bar is wanted: stderr is a terminal, and nobody asked for silence."""
-        return self.talks and sys.stderr.isatty()
+        return self.talks and sys.stderr is not None and sys.stderr.isatty()
 
     @property
     def colour(self) -> bool:
         """Whether stdout takes colours."""
-        return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        if sys.stdout is None or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+            return False
+        return sys.stdout.isatty()
 
     def say(self, text: str = "", *, err: bool = False, colour: str | None = None) -> None:
         """Print a line of text, where text is wanted; on stderr where stdout carries data."""

@@ -72,7 +72,7 @@ ASCII = Style(good="#", missing="-", damaged="x", ellipsis="~")
 def style_for(*, colour: bool) -> Style:
     """Style that stdout can show, as wide as the terminal (COLUMNS, or 80 where there is none)."""
     try:
-        (BLOCKS.good + BLOCKS.missing + BLOCKS.ellipsis).encode(sys.stdout.encoding or "ascii")
+        (BLOCKS.good + BLOCKS.missing + BLOCKS.ellipsis).encode(getattr(sys.stdout, "encoding", None) or "ascii")
         base = BLOCKS
     except UnicodeEncodeError:
         base = ASCII

@@ -1,6 +1,5 @@
 """`gfcode decode`: the file that a shard set holds."""
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +11,7 @@ from gfcode.cli.options import (
     parameter_errors,
     paths_argument,
     set_option,
+    standard_stream,
     threads_option,
 )
 from gfcode.cli.progress import progress_bar
@@ -57,7 +57,7 @@ def command(
 
     with parameter_errors(), progress_bar(console, "decode") as progress:
         report = decode_file(
-            paths, sys.stdout.buffer if to_stdout else output, set_id=set_id, force=force, engine=engine,
+            paths, standard_stream("stdout") if to_stdout else output, set_id=set_id, force=force, engine=engine,
             threads=threads, progress=progress,
         )  # fmt: skip
     console.result(report.to_json())

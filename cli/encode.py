@@ -1,11 +1,16 @@
 """`gfcode encode`: a file or a stream becomes a shard set."""
 
-import sys
-
 import click
 
 from gfcode.cli.console import Console, human_bytes, human_count, human_seconds, printable
-from gfcode.cli.options import byte_size, engine_option, output_options, parameter_errors, threads_option
+from gfcode.cli.options import (
+    byte_size,
+    engine_option,
+    output_options,
+    parameter_errors,
+    standard_stream,
+    threads_option,
+)
 from gfcode.cli.progress import progress_bar
 from gfcode.params import LayoutName
 
@@ -77,7 +82,7 @@ def command(
 
     with parameter_errors(), progress_bar(console, "encode") as progress:
         report = encode_file(
-            sys.stdin.buffer if file == "-" else file,
+            standard_stream("stdin") if file == "-" else file,
             k=k, m=m, w=w, matrix=matrix, layout=layout, frame=frame, out=directories or ".", name=name,
             engine=engine, threads=threads, force=force, progress=progress,
         )  # fmt: skip

@@ -143,7 +143,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code, as `EXIT_CODES` describes it.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    console = Console(as_json="--json" in arguments)
+    # Where the command line itself is wrong, nothing has parsed it: look for the option among what can be options.
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    console = Console(as_json="--json" in options)
     try:
         return _invoke(arguments)
     except BrokenPipeError:

@@ -2,10 +2,11 @@
 
 import functools
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any
+from typing import Any, BinaryIO, TextIO
 
 import click
 
@@ -20,6 +21,7 @@ __all__ = [
     "parameter_errors",
     "paths_argument",
     "set_option",
+    "standard_stream",
     "threads_option",
 ]
 
@@ -97,6 +99,14 @@ def set_option(function: Command) -> Command:
         metavar="ID",
         help="Set to take where PATH holds several: its id or the first digits of it.",
     )(function)
+
+
+def standard_stream(name: str) -> BinaryIO:
+    """Return the process's stdin or stdout as a binary stream; an error where whoever started it has closed it."""
+    stream: TextIO | None = getattr(sys, name)
+    if stream is None:
+        raise click.ClickException(f"{name} is closed")
+    return stream.buffer
 
 
 @contextmanager

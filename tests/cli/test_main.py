@@ -152,6 +152,28 @@ def test_a_closed_reader_is_no_error_message() -> None:
     assert (done.returncode, done.stderr) == (Exit.READER_GONE, b"")
 
 
+@pytest.mark.parametrize(
+    ("line", "code", "error"),
+    [
+        ("codes >&-", 0, ""),
+        ("codes >&- 2>&-", 0, ""),
+        ("nonsense >&- 2>&-", 2, ""),
+        ("encode - --name x <&-", 1, "gfcode: error: stdin is closed\n"),
+        ("decode . -o - >&-", 1, "gfcode: error: stdout is closed\n"),
+    ],
+)
+def test_closed_standard_streams(tmp_path: Path, line: str, code: int, error: str) -> None:
+    script = f'"{sys.executable}" -c "from gfcode.cli.main import run; run()" {line}'
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, error)
+
+
+def test_what_follows_the_end_of_options_is_no_option(gfcode: Runner) -> None:
+    done = gfcode("verify", "--", "--json")
+    assert (done.code, done.out) == (1, "")
+    assert "--json" in done.error
+
+
 def test_a_full_disk_behind_stdout_is_an_error() -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run([*PROGRAM, "codes"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
