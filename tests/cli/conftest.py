@@ -38,6 +38,9 @@ class Outcome:
 
 Runner = Callable[..., Outcome]
 
+#: Enough for seven stripes of 4 + 2 frames of 4 KiB, the last of them short.
+CONTENT = os.urandom(100_001)
+
 
 @pytest.fixture
 def gfcode(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Runner:
@@ -69,3 +72,32 @@ def process() -> Runner:
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     return runner
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a file in the current directory, which is the test's own."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "data.bin"
+    path.write_bytes(CONTENT)
+    return path
+
+
+@pytest.fixture
+def shards(source: Path, gfcode: Runner) -> Path:
+    """Make a folder with the 4 + 2 shards of the file."""
+    assert gfcode("encode", source, "-k", "4", "-m", "2", "--frame", "4KiB", "--out", "shards", "-q").code == 0
+    return source.parent / "shards"
+
+
+def shard_path(folder: Path, index: int) -> Path:
+    """Return the path of a shard of the file."""
+    return folder / f"data.bin.{index:03}.gfs"
+
+
+def corrupt(path: Path, *offsets: int) -> None:
+    """Change the bytes at some offsets of a file."""
+    content = bytearray(path.read_bytes())
+    for offset in offsets:
+        content[offset] ^= 0x55
+    path.write_bytes(content)
