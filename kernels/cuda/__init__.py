@@ -1,0 +1,1 @@
+"""Products on GPUs: bit matrices on tensor cores, XOR programs on CUDA cores, through CuPy."""

@@ -1,0 +1,48 @@
+"""The kernels' sources and how they are built: what a compiler is given, and the key under which its output is kept."""
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from importlib import resources
+
+from gfcode.kernels.cuda.launch import Build
+
+__all__ = ["build_key", "headers_for", "kernel_source", "options_for"]
+
+
+@functools.cache
+def _sources() -> Mapping[str, str]:
+    folder = resources.files("gfcode.kernels.cuda") / "src"
+    return {entry.name: entry.read_text() for entry in folder.iterdir() if entry.name.endswith((".cu", ".cuh"))}
+
+
+def kernel_source(build: Build) -> str:
+    """Text of the kernel's own source."""
+    return _sources()[build.source]
+
+
+def headers_for(build: Build) -> dict[str, str]:
+    """Every header by the name under which it is included; the generated one is program.cuh."""
+    headers = {name: text for name, text in _sources().items() if name.endswith(".cuh")}
+    if build.program:
+        headers["program.cuh"] = build.program
+    return headers
+
+
+def options_for(build: Build, capability: int) -> tuple[str, ...]:
+    """List the flags of NVRTC: machine code for one architecture (a cubin), leaving the driver nothing to compile."""
+    return (
+        f"--gpu-architecture=sm_{capability}",
+        "--std=c++17",
+        *(f"-D{name}={value}" for name, value in build.defines),
+    )
+
+
+def build_key(build: Build, capability: int, compiler: str) -> bytes:
+    """Key of a compiled kernel: everything that its machine code depends on."""
+    digest = hashlib.sha256()
+    parts = [compiler, kernel_source(build), *options_for(build, capability)]
+    parts.extend(f"{name}\0{text}" for name, text in sorted(headers_for(build).items()))
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part.encode())
+    return digest.digest()
