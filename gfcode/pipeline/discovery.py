@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from gfcode.errors import ParameterError, ShardFormatError, ShardSetError, UnrecoverableError
 from gfcode.pipeline.files import is_temporary
+from gfcode.pipeline.frame import MAGIC_BYTES
 from gfcode.pipeline.metadata import Metadata
 from gfcode.pipeline.names import shard_index, shard_name
 from gfcode.pipeline.probe import metadata_of, open_regular, sound_header
@@ -35,6 +36,8 @@ class Candidate:
     holds: tuple[bytes, int] | None = None
     #: Why the metadata frame is no good.
     reason: str = ""
+    #: Whether the file begins as a frame does.
+    marked: bool = False
 
 
 @dataclass(slots=True)
@@ -111,6 +114,7 @@ def _look(paths: Iterable[str], strays: list[Stray], seen: dict[tuple[int, int],
                     candidate.claim = (candidate.metadata.set_id, index)
                 except ShardFormatError as error:
                     candidate.reason = str(error)
+                    candidate.marked = os.pread(fd, len(MAGIC_BYTES), 0) == MAGIC_BYTES
             finally:
                 os.close(fd)
         except (OSError, ShardFormatError) as error:
@@ -241,7 +245,7 @@ def find_set(paths: StrPath | Sequence[StrPath], set_id: str | None = None) -> F
     ShardFormatError
         If all that was found is of a format version that this release does not know.
     UnrecoverableError
-        If none of several sets has enough shards.
+        If none of several sets has enough shards, or no shard has a sound metadata frame.
     """
     if set_id is not None and (not set_id or set_id.lower().strip("0123456789abcdef")):
         raise ParameterError(f"a set id has hexadecimal digits, {set_id!r} has not")
@@ -269,13 +273,18 @@ def find_set(paths: StrPath | Sequence[StrPath], set_id: str | None = None) -> F
 def _nothing(named: Sequence[StrPath], candidates: Sequence[Candidate], strays: Sequence[Stray]) -> Exception:
     """Return the error that says why there is no set."""
     places = ", ".join(os.fsdecode(path) for path in named[:3]) + (", ..." if len(named) > 3 else "")
-    for candidate in candidates:
-        if "format version" in candidate.reason:
-            return ShardFormatError(f"{candidate.path}: {candidate.reason}")
+    marked = [candidate for candidate in candidates if candidate.marked]
+    if marked:
+        first = f"{marked[0].path}: {marked[0].reason}"
+        if all("format version" in candidate.reason for candidate in marked):
+            return ShardFormatError(first)
+        return UnrecoverableError(
+            f"{len(marked)} shards are in {places}, but the metadata frame of every one is damaged ({first})"
+        )
     reasons = [f"{candidate.path}: {candidate.reason}" for candidate in candidates]
     reasons = (reasons + [f"{stray.path}: {stray.reason}" for stray in strays])[:1]
     detail = f" ({reasons[0]})" if reasons else ""
-    return ShardSetError(f"no shard with readable metadata in {places or 'nothing'}{detail}")
+    return ShardSetError(f"no shard in {places or 'nothing'}{detail}")
 
 
 def _assign(found: Found, candidate: Candidate, sets: dict[bytes, Metadata]) -> bool:

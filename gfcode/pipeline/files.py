@@ -4,7 +4,6 @@ import contextlib
 import errno
 import os
 import secrets
-import stat
 from collections.abc import Iterable, Sequence
 from typing import Self
 
@@ -256,20 +255,19 @@ class Temporaries:
         for target, backup in backups.items():
             with contextlib.suppress(OSError):
                 os.replace(backup, target)
+                os.unlink(backup)  # renaming one name of a file to another of its names leaves both
 
     @staticmethod
     def _keep(target: str, backups: dict[str, str]) -> None:
-        """Give an existing target a hidden second name, where the file system can."""
+        """Give an existing target a hidden second name; where the file system cannot, a hidden name only."""
         directory, name = os.path.split(target)
         backup = os.path.join(directory, temporary_name(name))
+        backups[target] = backup
         try:
-            if stat.S_ISDIR(os.lstat(target).st_mode):
-                raise TargetExistsError(f"{target} is a directory")
             os.link(target, backup, follow_symlinks=False)
         except FileNotFoundError:
-            return
+            del backups[target]
         except OSError as error:
-            if isinstance(error, TargetExistsError) or error.errno not in _NO_LINKS:
+            if error.errno not in _NO_LINKS:
                 raise
-            return
-        backups[target] = backup
+            os.rename(target, backup)

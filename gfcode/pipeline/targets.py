@@ -1,6 +1,7 @@
 """Where a new set goes: its directories, the names of its shards, and what stands there already."""
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -36,12 +37,7 @@ def made_directories(directories: Sequence[str]) -> Iterator[None]:
     made: list[str] = []
     try:
         for directory in directories:
-            missing = []
-            at = directory
-            while at and not os.path.isdir(at):
-                missing.append(at)
-                at = os.path.dirname(at)
-            for path in reversed(missing):
+            for path in _missing(directory):
                 os.mkdir(path)
                 made.append(path)
         yield
@@ -50,6 +46,17 @@ def made_directories(directories: Sequence[str]) -> Iterator[None]:
             with contextlib.suppress(OSError):
                 os.rmdir(path)
         raise
+
+
+def _missing(directory: str) -> list[str]:
+    """Return the directories to make for one to be there, the outermost first."""
+    missing: list[str] = []
+    while directory and not os.path.isdir(directory):
+        missing.insert(0, directory)
+        directory = os.path.dirname(directory)
+    if missing and os.path.lexists(missing[0]):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), missing[0])
+    return missing
 
 
 def check_targets(targets: Sequence[str], name: str, *, force: bool, source: os.stat_result | None) -> list[str]:

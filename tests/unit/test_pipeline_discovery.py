@@ -164,7 +164,11 @@ def test_metadata_destroyed_in_all_but_one(files: FileSet, lost: tuple[int, int]
 def test_no_metadata_at_all(files: FileSet) -> None:
     for shard in range(5):
         files.change(shard, 700)
-    with pytest.raises(ShardSetError, match="no shard with readable metadata"):
+    with pytest.raises(UnrecoverableError, match=r"5 shards are in .*, but the metadata frame of every one is damaged"):
+        files.verify()
+    for shard in range(5):
+        files.change(shard, 0, bytes(4096))
+    with pytest.raises(ShardSetError, match=r"no shard in .*magic"):
         files.verify()
 
 
