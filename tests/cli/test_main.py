@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -45,15 +46,23 @@ def test_help_names_commands_and_exit_codes(gfcode: Runner) -> None:
     assert max(map(len, done.out.splitlines())) <= 80
 
 
-def test_every_option_is_explained() -> None:
-    with click.Context(root) as ctx:
-        for name in COMMANDS:
-            command = root.get_command(ctx, name)
-            assert command is not None
-            assert command.help
-            names = {option for parameter in command.params for option in parameter.opts}
-            assert {"--json", "--quiet"} <= names
-            assert all(p.help for p in command.params if isinstance(p, click.Option)), name
+def leaves(command: click.Command | None) -> Iterator[click.Command]:
+    """Yield a command, or those of a group."""
+    assert command is not None
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            yield from leaves(inner)
+    else:
+        yield command
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_explained(name: str) -> None:
+    for command in leaves(root.get_command(click.Context(root), name)):
+        assert command.help
+        names = {option for parameter in command.params for option in parameter.opts}
+        assert {"--json", "--quiet"} <= names
+        assert all(p.help for p in command.params if isinstance(p, click.Option)), command.name
 
 
 def test_no_command_shows_help_and_is_wrong_usage(gfcode: Runner) -> None:
