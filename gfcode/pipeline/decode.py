@@ -206,6 +206,7 @@ class _Run:
             missing_shards=tuple(index for index, files in enumerate(shards.files) if not files),
             damaged_shards=tuple(np.flatnonzero(self._damaged).tolist()), strays=tuple(shards.found.strays),
             bytes_read=sum(self._read), seconds=time.perf_counter() - started,
+            notes=tuple(f"{path} {note}" for path, notes in shards.found.notes.items() for note in notes),
         )  # fmt: skip
 
 

@@ -316,7 +316,7 @@ def _assign_by_name(found: Found, unknown: Iterable[Candidate]) -> None:
             found.strays.append(Stray(candidate.path, f"no shard: {candidate.reason}"))
             continue
         found.metadata_status[candidate.path] = FrameStatus.MISSING if candidate.size == 0 else FrameStatus.CHECKSUM
-        found.notes[candidate.path] = ["known by its name only: it holds no sound frame"]
+        found.notes[candidate.path] = ["is known by its name only: it holds no sound frame"]
         found.files[index].append(candidate)
 
 
@@ -332,4 +332,4 @@ def _rank(found: Found) -> None:
             if os.path.basename(candidate.path) != name:
                 notes.append(f"holds shard {index}, whose name is {name}")
             if len(files) > 1:
-                notes.append(f"{len(files) - 1} more of this shard: {', '.join(other.path for other in files[1:])}")
+                notes.append(f"has copies: {', '.join(other.path for other in files[1:])}")

@@ -14,7 +14,7 @@ from gfcode.codec import Codec
 from gfcode.errors import ParameterError
 from gfcode.params import LayoutName
 from gfcode.pipeline.batch import Batch, batch_stripes
-from gfcode.pipeline.files import Temporaries, write_at
+from gfcode.pipeline.files import Temporaries, check_descriptors, write_at
 from gfcode.pipeline.frame import XXH3, frame_hash
 from gfcode.pipeline.layout import DEFAULT_FRAME, block_length_for
 from gfcode.pipeline.metadata import MAX_SHARDS, Metadata, check_file_name, describe
@@ -126,6 +126,7 @@ def encode_file(
             reader = StreamSource(stream, metadata.geometry)
         else:
             reader = FileSource(stream.fileno(), path or name, metadata.geometry, capacity)
+        check_descriptors(codec.n)
         with made_directories(directories), Temporaries() as files:
             obsolete = check_targets(targets, name, force=force, source=status)
             for index, target in enumerate(targets):

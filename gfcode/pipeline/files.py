@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import resource
 import secrets
 from collections.abc import Iterable, Sequence
 from typing import Self
@@ -12,6 +13,7 @@ from gfcode.errors import TargetExistsError
 __all__ = [
     "Temporaries",
     "TemporaryFile",
+    "check_descriptors",
     "is_temporary",
     "publish",
     "read_at",
@@ -24,8 +26,23 @@ __all__ = [
 _MAX_BUFFERS = 1024
 _SUFFIX = ".tmp"
 _TOKEN_DIGITS = 16
+#: Descriptors that a run needs beside those of the shards: input, output, standard streams, the caller's own.
+_SPARE_DESCRIPTORS = 16
 #: What a file system answers that has no hard links.
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+
+
+def check_descriptors(count: int) -> None:
+    """Refuse to open more files at once than the process may.
+
+    Raises
+    ------
+    OSError
+        EMFILE, if `count` files and a few more are too many.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if count + _SPARE_DESCRIPTORS > limit:
+        raise OSError(errno.EMFILE, f"{count} shards are open at once; raise the limit of {limit} files (ulimit -n)")
 
 
 def read_at(fd: int, buffers: Sequence[memoryview], offset: int) -> int:

@@ -34,6 +34,9 @@ Progress = Callable[[int, int | None], None]
 #: One `FrameStatus` for each shard and stripe, shape (n, stripes).
 DamageMap = npt.NDArray[np.uint8]
 
+#: Shards that a message lists one by one.
+_LISTED = 24
+
 SetState = Literal["intact", "repairable", "beyond repair"]
 
 
@@ -270,6 +273,10 @@ class DecodeReport:
     damaged_shards : tuple of int
         Shards with bad frames among those that were read.
     strays : tuple of Stray
+    bytes_read : int
+    seconds : float
+    notes : tuple of str
+        What was odd without being damage: shards under other names, second copies.
     """
 
     set_id: str
@@ -283,6 +290,7 @@ class DecodeReport:
     strays: tuple[Stray, ...]
     bytes_read: int
     seconds: float
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values, under the attributes' names."""
@@ -366,7 +374,8 @@ class ShardInfo:
 
 
 def _join(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers))
+    shown = ", ".join(map(str, numbers[:_LISTED]))
+    return shown if len(numbers) <= _LISTED else f"{shown} and {len(numbers) - _LISTED} more"
 
 
 def _runs(row: npt.NDArray[np.uint8]) -> list[list[Any]]:

@@ -8,6 +8,7 @@ from typing import Self
 from gfcode.errors import ShardSetError
 from gfcode.pipeline.batch import Batch
 from gfcode.pipeline.discovery import Candidate, Found
+from gfcode.pipeline.files import check_descriptors
 from gfcode.pipeline.frame import FLAG_LAST
 from gfcode.pipeline.probe import sound_header
 
@@ -45,6 +46,7 @@ class ShardSet:
         self.metadata = found.metadata
         self.geometry = found.metadata.geometry
         self.files: list[list[OpenShard]] = [[] for _ in range(self.metadata.n)]
+        check_descriptors(sum(map(len, found.files)))
         try:
             for index, candidates in enumerate(found.files):
                 for candidate in candidates:

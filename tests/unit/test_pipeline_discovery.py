@@ -33,7 +33,12 @@ def test_two_names_swapped(files: FileSet, tmp_path: Path) -> None:
     assert report.state == "intact"
     assert report.shards[1].path == str(b)
     assert "holds shard 1, whose name is file.001.gfs" in report.shards[1].notes[0]
-    files.assert_decodes()
+    data, decoded = files.decode()
+    assert data == files.data
+    assert decoded.notes == (
+        f"{b} holds shard 1, whose name is file.001.gfs",
+        f"{a} holds shard 4, whose name is file.004.gfs",
+    )
     before = {path: path.read_bytes() for path in files.paths}
     assert files.repair().repaired == ()
     assert {path: path.read_bytes() for path in files.paths} == before

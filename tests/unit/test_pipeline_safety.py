@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import threading
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,15 @@ def test_frames_out_of_bounds(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="unknown hash"):
         encode_file(source, out=tmp_path / "s", checksum="md5")
     assert not (tmp_path / "s").exists()
+
+
+def test_more_shards_than_files_may_be_open(files: FileSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (20, 4096))
+    with pytest.raises(OSError, match=r"5 shards are open at once; raise the limit of 20 files \(ulimit -n\)"):
+        encode_file(source_of(tmp_path), k=3, m=2, out=tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+    with pytest.raises(OSError, match="raise the limit"):
+        files.verify()
 
 
 def test_decode_does_not_overwrite(files: FileSet, tmp_path: Path) -> None:
