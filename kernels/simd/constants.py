@@ -1,34 +1,37 @@
 """Any matrix in the `packets` layout, without compiling for it: threaded constants.
 
-Multiplying by a constant is a fixed XOR program over the w packets of a strip. Each constant of a field is compiled
-once, as a function that adds constant · input to w accumulators held in registers and then jumps to the next function
-of a list (threaded code; Bell 1973). The list is data: a few words for each element of a matrix, so a new loss pattern
-costs no compilation.
+Multiplying by a constant is a fixed XOR program over the w packets of a strip. Each constant c of a field is compiled
+once, as a function that turns the w accumulators a (held in registers) into c · a + d and jumps to the next function of
+a list (threaded code; Bell 1973). The list is data: a few words for each element of a matrix, so a new loss pattern
+costs no compilation. `chains` decides the order of the inputs, and so which constants these are.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from gfcode.gf import Field
 from gfcode.kernels.simd.assembly import Function
+from gfcode.kernels.simd.chains import cheapest_order
 from gfcode.kernels.simd.multipliers import Multiplier, multipliers
 from gfcode.kernels.simd.target import Target
 
 __all__ = ["PACKET", "ConstantsKernel"]
 
 PACKET = 64
-_HELPERS = ("sum2", "load", "store", "stream", "ahead", "again", "finish")
+_HELPERS = ("clear", "first", "sum2", "store", "stream", "ahead", "again", "finish")
 
 
 @dataclass(frozen=True, slots=True)
 class ConstantsKernel:
     """The functions for all constants of a field, and those that load, store and loop.
 
-    Symbols: `times<c>` adds c · input; `sum2` adds two inputs; `load` starts from an output; `store` and `stream` write
-    one and start over from zero; `ahead` reads ahead; `again` goes to the next strip, `finish` too, for programs that
-    stream. `name` itself is the entry.
+    Symbols, with a the accumulators and d an input: `clear` sets a = 0; `first` a = d; `step<c>` a = c · a + d;
+    `turn<c>` a = c · a; `sum2` a = a + d + d'; `store` and `stream` write a; `ahead` reads ahead; `again` goes to the
+    next strip, `finish` too, for programs that stream. `name` itself is the entry.
 
     Parameters
     ----------
@@ -47,7 +50,8 @@ class ConstantsKernel:
     @property
     def symbols(self) -> tuple[str, ...]:
         """Symbols of the functions that programs are made of."""
-        return (*(f"times{c}" for c in range(1, 1 << self.w)), *_HELPERS)
+        constants = range(1, 1 << self.w)
+        return (*(f"step{c}" for c in constants), *(f"turn{c}" for c in constants[1:]), *_HELPERS)
 
     def emit(self, target: Target) -> str:
         """Return the LLVM text of all functions."""
@@ -63,12 +67,11 @@ class _Writer:
         self.f = Function("", [])
 
     def text(self) -> str:
-        parts = [
-            self._times(constant, program)
-            for constant, program in enumerate(multipliers(self.w, self.kernel.polynomial), 1)
-        ]
-        parts += [self._sum(), self._load(), self._store("store"), self._store("stream"), self._ahead()]
-        parts += [self._again("again"), self._again("finish")]
+        programs = multipliers(self.w, self.kernel.polynomial)
+        parts = [self._step(constant, program) for constant, program in enumerate(programs, 1)]
+        parts += [self._turn(constant, program) for constant, program in enumerate(programs, 1) if constant > 1]
+        parts += [self._clear(), self._first(), self._sum(), self._store("store"), self._store("stream")]
+        parts += [self._ahead(), self._again("again"), self._again("finish")]
         return "\n".join([*parts, self._entry()])
 
     def _begin(self, name: str) -> list[str]:
@@ -98,23 +101,41 @@ class _Writer:
         base = f.address(block, "%at")
         return [f.address(base, plane * PACKET) for plane in range(self.w)]
 
-    def _times(self, constant: int, program: Multiplier) -> str:
-        values = self._begin(f"times{constant}")
-        f = self.f
-        elements = [f.load(self.kind, pointer) for pointer in self._planes(1)]
-        following = f.address("%pc", 16)
+    def _product(self, values: Sequence[str], program: Multiplier) -> list[list[str]]:
+        """Terms of each plane of the product of the accumulators with a constant."""
+        elements = list(values)
         for terms in program.shared:
             elements.append(self._xor([elements[term] for term in terms]))
-        for plane, terms in enumerate(program.sums):
-            for start in range(0, len(terms), 2):
-                values[plane] = self._xor([values[plane], *(elements[term] for term in terms[start : start + 2])])
-        return self._end(values, following)
+        return [[elements[term] for term in terms] for terms in program.sums]
+
+    def _step(self, constant: int, program: Multiplier) -> str:
+        values = self._begin(f"step{constant}")
+        inputs = self._planes(1)
+        sums = self._product(values, program)
+        # An input comes last in its sum, as the memory operand of a three-input XOR.
+        values = [
+            self._xor([*terms, self.f.load(self.kind, pointer)]) for terms, pointer in zip(sums, inputs, strict=True)
+        ]
+        return self._end(values, self.f.address("%pc", 16))
+
+    def _turn(self, constant: int, program: Multiplier) -> str:
+        values = self._begin(f"turn{constant}")
+        return self._end([self._xor(terms) for terms in self._product(values, program)], self.f.address("%pc", 8))
 
     def _xor(self, names: Sequence[str]) -> str:
         total = names[0]
         for name in names[1:]:
             total = self.f.op(f"xor {self.kind} {total}, {name}")
         return total
+
+    def _clear(self) -> str:
+        self._begin("clear")
+        return self._end(["zeroinitializer"] * self.w, self.f.address("%pc", 8))
+
+    def _first(self) -> str:
+        self._begin("first")
+        values = [self.f.load(self.kind, pointer) for pointer in self._planes(1)]
+        return self._end(values, self.f.address("%pc", 16))
 
     def _sum(self) -> str:
         values = self._begin("sum2")
@@ -124,17 +145,12 @@ class _Writer:
         values = [self._xor(terms) for terms in zip(values, first, second, strict=True)]
         return self._end(values, f.address("%pc", 24))
 
-    def _load(self) -> str:
-        self._begin("load")
-        values = [self.f.load(self.kind, pointer) for pointer in self._planes(1)]
-        return self._end(values, self.f.address("%pc", 16))
-
     def _store(self, name: str) -> str:
         values = self._begin(name)
         streaming = name == "stream" and self.width == PACKET
         for value, pointer in zip(values, self._planes(1), strict=True):
             self.f.store(self.kind, value, pointer, PACKET if streaming else 1, streaming=streaming)
-        return self._end(["zeroinitializer"] * self.w, self.f.address("%pc", 16))
+        return self._end(values, self.f.address("%pc", 16))
 
     def _ahead(self) -> str:
         values = self._begin("ahead")
@@ -143,7 +159,7 @@ class _Writer:
         return self._end(values, self.f.address("%pc", 16))
 
     def _again(self, name: str) -> str:
-        self._begin(name)
+        values = self._begin(name)
         f = self.f
         strip = self.w * PACKET
         if self.width == PACKET:
@@ -159,7 +175,7 @@ class _Writer:
             f.emit("fence seq_cst")  # a reader in another thread may not overtake streaming stores
         f.emit("ret void")
         f.start(more)
-        return self._end(["zeroinitializer"] * self.w, "%context", at)
+        return self._end(values, "%context", at)
 
     def _entry(self) -> str:
         f = Function(self.kernel.name, [("ptr", "context"), ("ptr", "row"), ("i64", "begin"), ("i64", "end")])
@@ -169,43 +185,79 @@ class _Writer:
         return f.text()
 
 
-def bind(
-    constants: npt.NDArray[np.integer],
-    symbols: dict[str, int],
-    *,
-    inputs: Sequence[int],
-    outputs: Sequence[int],
-    resume: bool = False,
-    streaming: bool = False,
-) -> list[int]:
-    """Program that multiplies by a matrix.
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one output of a program is made of.
 
     Parameters
     ----------
-    constants : ndarray, shape (len(outputs), len(inputs))
+    output : int
+        Place in the row of block addresses.
+    inputs : tuple of int
+        Places, in the order in which they are added.
+    steps : tuple of int
+        The constant that multiplies the sum before each input but the first is added; then the one that multiplies the
+        whole sum.
+    """
+
+    output: int
+    inputs: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+def chain(
+    field: Field, constants: Sequence[int], inputs: Sequence[int], output: int, costs: npt.NDArray[np.intp]
+) -> Row:
+    """Choose the order for one row; `costs` are those of the multipliers, from 1 on."""
+    used = [(constant, place) for constant, place in zip(constants, inputs, strict=True) if constant]
+    if not used:
+        return Row(output, (), ())
+    values = field.check([constant for constant, _ in used])
+    ratios = field.div(values[:, None], values[None, :])
+    final = costs[values - 1]
+    order = cheapest_order(costs[ratios - 1].tolist(), final.tolist())
+    steps = [int(ratios[a, b]) for a, b in itertools.pairwise(order)]
+    return Row(output, tuple(used[place][1] for place in order), (*steps, int(values[order[-1]])))
+
+
+def bind(rows: Sequence[Row], symbols: dict[str, int], *, resume: bool = False, streaming: bool = False) -> list[int]:
+    """Write the program that computes some rows, one after the other.
+
+    Parameters
+    ----------
+    rows : sequence of Row
     symbols : dict
         Addresses of the functions.
-    inputs, outputs : sequences of int
-        Places in the row of block addresses.
     resume : bool
         Whether the outputs already hold sums to be added to.
     streaming : bool
         Whether to write past the caches and to read ahead.
     """
     program: list[int] = []
-    for index, (line, output) in enumerate(zip(constants.tolist(), outputs, strict=True)):
+    for index, row in enumerate(rows):
+        program += _sum(row, symbols)
         if resume:
-            program += [symbols["load"], 8 * output]
-        ones = [place for constant, place in zip(line, inputs, strict=True) if constant == 1]
-        for first, second in zip(ones[0::2], ones[1::2], strict=False):
-            program += [symbols["sum2"], 8 * first, 8 * second]
-        if len(ones) % 2:
-            program += [symbols["times1"], 8 * ones[-1]]
-        for constant, place in zip(line, inputs, strict=True):
-            if constant > 1:
-                program += [symbols[f"times{constant}"], 8 * place]
+            program += [symbols["step1"], 8 * row.output]
         if streaming and index == 0:
-            for place in inputs:
+            for place in sorted(row.inputs):
                 program += [symbols["ahead"], 8 * place]
-        program += [symbols["stream" if streaming else "store"], 8 * output]
+        program += [symbols["stream" if streaming else "store"], 8 * row.output]
     return [*program, symbols["finish" if streaming else "again"], 0]
+
+
+def _sum(row: Row, symbols: dict[str, int]) -> list[int]:
+    """Compute one row in the accumulators."""
+    if not row.inputs:
+        return [symbols["clear"]]
+    program = [symbols["first"], 8 * row.inputs[0]]
+    place = 1
+    while place < len(row.inputs):
+        if row.steps[place - 1 : place + 1] == (1, 1) and place + 1 < len(row.inputs):
+            program += [symbols["sum2"], 8 * row.inputs[place], 8 * row.inputs[place + 1]]
+            place += 2
+        else:
+            program += [symbols[f"step{row.steps[place - 1]}"], 8 * row.inputs[place]]
+            place += 1
+    if row.steps[-1] != 1:
+        program.append(symbols[f"turn{row.steps[-1]}"])
+    return program

@@ -176,7 +176,7 @@ class SimdOperator:
             raise BlockError(f"{length} bytes are no multiple of the layout's {self.product.layout.strip_bytes}")
         if not length or not stripes or not made:
             return
-        if stripes * length * self._moved >= _STREAM_FROM and _whole_lines(outputs):
+        if stripes * length * self._moved >= _STREAM_FROM and _aligned(outputs):
             if self._streaming is None:
                 self._streaming = self._bind(streaming=True)
             self._streaming(inputs, outputs)
@@ -190,6 +190,6 @@ class SimdOperator:
         return bound
 
 
-def _whole_lines(blocks: Blocks) -> bool:
-    """Whether every block starts and ends with a cache line, as streaming stores need."""
-    return blocks.length % 64 == 0 and not int(np.bitwise_or.reduce(blocks.table, axis=None)) % 64
+def _aligned(blocks: Blocks) -> bool:
+    """Whether every block starts with a cache line, as streaming stores need."""
+    return not int(np.bitwise_or.reduce(blocks.table, axis=None)) % 64

@@ -8,6 +8,7 @@ left, and so ride on loads that another row needs anyway (Plank and Greenan call
 is this module's own).
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,11 @@ __all__ = ["PACKET", "HornerKernel", "bind"]
 PACKET = 64
 #: Places in a kernel's context, in 8-byte words: how many inputs there are, the outputs, the inputs.
 _COUNT, _OUTPUTS = 0, 1
+#: Bytes to read ahead from memory.
+_FAR = 1024
+
+# Rows of one pass over the inputs, and the planes computed of each.
+_Group = list[tuple[int, tuple[int, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +70,48 @@ def bind(*, inputs: Sequence[int], outputs: Sequence[int]) -> npt.NDArray[np.int
     return np.array([len(inputs), *outputs, *inputs], np.int64)
 
 
-def _matrix(w: int, polynomial: int, power: int) -> list[int]:
-    """Rows of the bit matrix of x^power, as masks over the planes."""
-    columns = []
-    for bit in range(w):
-        value = 1 << bit
-        for _ in range(power):
-            value <<= 1
-            if value >> w:
-                value ^= polynomial
-        columns.append(value)
-    return [sum((columns[bit] >> row & 1) << bit for bit in range(w)) for row in range(w)]
+def _forms(w: int, polynomial: int, exponent: int, inputs: int) -> list[list[int]]:
+    """Terms of each plane after adding `inputs` inputs: planes of the accumulators, then of each input in turn."""
+    columns: list[list[int]] = []  # images of the w planes under x^(exponent · power), for each power
+    for power in range(inputs, -1, -1):
+        images = []
+        for bit in range(w):
+            value = 1 << bit
+            for _ in range(exponent * power):
+                value <<= 1
+                if value >> w:
+                    value ^= polynomial
+            images.append(value)
+        columns.append(images)
+    return [
+        [part * w + bit for part, images in enumerate(columns) for bit in range(w) if images[bit] >> plane & 1]
+        for plane in range(w)
+    ]
+
+
+def _share(forms: list[list[int]], fresh: int) -> list[tuple[int, int]]:
+    """Find sums of two terms to be computed once, while that saves three-input XORs; `forms` are rewritten.
+
+    Returns
+    -------
+    list of pairs
+        Terms of each shared sum, which is then known as `fresh`, `fresh` + 1, ...
+    """
+    shared: list[tuple[int, int]] = []
+    while True:
+        gains: dict[tuple[int, int], int] = {}
+        for terms in forms:
+            if len(terms) > 2:
+                saved = 1 - len(terms) % 2  # n terms take n // 2 XORs of three
+                for pair in itertools.combinations(terms, 2):
+                    gains[pair] = gains.get(pair, -1) + saved
+        best = max(gains, key=gains.__getitem__, default=None)
+        if best is None or gains[best] < 1:
+            return shared
+        for terms in forms:
+            if len(terms) > 2 and best[0] in terms and best[1] in terms:
+                terms[:] = [term for term in terms if term not in best] + [fresh + len(shared)]
+        shared.append(best)
 
 
 class _Writer:
@@ -88,30 +125,35 @@ class _Writer:
         self.outputs: list[str] = []
         self.inputs = ""
         self.count = ""
+        self.passes = self._passes()
+        # Two inputs at a time need fewer XORs of three; with one pass there are too few registers for that.
+        self.together = 2 if target.registers == 32 and len(self.passes) > 1 else 1
 
-    def passes(self) -> list[list[tuple[int, tuple[int, ...]]]]:
-        """For each pass over the inputs, its rows and the planes computed of each."""
+    def _passes(self) -> list[_Group]:
+        """For each pass over the inputs, its rows and the planes computed of each.
+
+        With 32 registers a pass takes whole rows: up to 24 planes where that makes one pass, else 16. With 16 registers
+        it takes one row, and the planes of the plain sum are dealt out to the passes.
+        """
         w, rows = self.w, self.kernel.exponents
-        room = 24 if self.target.registers == 32 else 14
-        per = max(1, room // w)
+        every = tuple(range(w))
+        if self.target.registers == 32:
+            room = 24 if len(rows) * w <= 24 else 16
+            per = max(1, room // w)
+            groups = [range(start, min(start + per, len(rows))) for start in range(0, len(rows), per)]
+            # Plain sums come last: the inputs that they need are then in registers, and die there.
+            return [[(row, every) for row in sorted(group, key=lambda row: not rows[row])] for group in groups]
         full = [row for row, exponent in enumerate(rows) if exponent]
-        sums = [(row, plane) for row, exponent in enumerate(rows) if not exponent for plane in range(w)]
-        total = len(full) * w + len(sums)
-        count = max(-(-len(full) // per), -(-total // room) if w <= room else len(full), 1)
-        result: list[list[tuple[int, tuple[int, ...]]]] = []
-        for index in range(count):
-            share = full[index * len(full) // count : (index + 1) * len(full) // count]
-            spare = max(room - len(share) * w, 0)
-            last = index == count - 1
-            take = len(sums) if last else min(spare, -(-len(sums) // (count - index)))
-            riding, sums = sums[:take], sums[take:]
-            here = [(row, tuple(range(w))) for row in share]
-            here += [
-                (row, tuple(plane for other, plane in riding if other == row))
-                for row in sorted({row for row, _ in riding})
-            ]
-            result.append(here)
-        return [group for group in result if group]
+        riding = [(row, plane) for row, exponent in enumerate(rows) if not exponent for plane in range(w)]
+        share = max(0, min(14 - w, -(-len(riding) // max(1, len(full)))))
+        result = []
+        for row in full:
+            here, riding = riding[:share], riding[share:]
+            result.append([(row, every), *_grouped(here)])
+        while riding:
+            here, riding = riding[:8], riding[8:]
+            result.append(_grouped(here))
+        return result
 
     def text(self) -> str:
         f = self.f
@@ -134,60 +176,71 @@ class _Writer:
         """Compute one vector of every plane of every output."""
         f, kind = self.f, self.target.vector
         streaming = self.kernel.streaming and self.width == PACKET
-        for index, group in enumerate(self.passes()):
+        for index, group in enumerate(self.passes):
             slots = [(row, plane) for row, planes in group for plane in planes]
-            carried = [(kind, "zeroinitializer")] * len(slots)
-            with f.loop("0", self.count, 1, carried) as turn:
-                place = f.op(f"sub i64 {f.op(f'sub i64 {self.count}, {turn.index}')}, 1")
-                source = f.address(f.pointer("%row", f.word(self.inputs, place)), position)
-                needed = sorted({plane for _, plane in slots})
-                data = {plane: f.load(kind, f.address(source, plane * PACKET)) for plane in needed}
-                if index == 0 and self.kernel.streaming:
-                    for plane in range(self.w):
-                        f.prefetch(f.address(source, 1024 + plane * PACKET))
-                turn.carry(self._turn(group, turn.values, data))
-            for (row, plane), value in zip(slots, turn.values, strict=True):
+            last = index == len(self.passes) - 1
+            ahead = _FAR if self.kernel.streaming else self.w * PACKET if last and len(self.passes) > 1 else 0
+            values = self._sums(position, group, slots, ahead)
+            for (row, plane), value in zip(slots, values, strict=True):
                 pointer = f.address(f.address(self.outputs[row], position), plane * PACKET)
                 f.store(kind, value, pointer, self.width if streaming else 1, streaming=streaming)
             f.barrier()
 
-    def _turn(self, group: list[tuple[int, tuple[int, ...]]], values: list[str], data: dict[int, str]) -> list[str]:
-        """Multiply the accumulators of each row by its power of x and add one input."""
-        f, kind = self.f, self.target.vector
+    def _sums(self, position: str, group: _Group, slots: list[tuple[int, int]], ahead: int) -> list[str]:
+        """Run over the inputs, from the last to the first."""
+        f, kind, together = self.f, self.target.vector, self.together
+        values = ["zeroinitializer"] * len(slots)
+        rest = self.count
+        if together > 1:
+            odd = f.op(f"and i64 {rest}, 1")
+            with f.when(f.op(f"icmp ne i64 {odd}, 0"), [(kind, value) for value in values]) as single:
+                single.carry(self._turn(position, group, values, rest, 1, ahead))
+            values = single.values
+            rest = f.op(f"sub i64 {rest}, {odd}")
+        # There are at least two inputs, so that something is left.
+        with f.loop("0", rest, together, [(kind, value) for value in values]) as turn:
+            above = f.op(f"sub i64 {rest}, {turn.index}")
+            turn.carry(self._turn(position, group, turn.values, above, together, ahead))
+        return turn.values
+
+    def _turn(
+        self, position: str, group: _Group, values: Sequence[str], above: str, inputs: int, ahead: int
+    ) -> list[str]:
+        """Multiply the accumulators by the power of x of their row and add input `above` - 1, then the one before."""
+        f, kind, w = self.f, self.target.vector, self.w
+        data: list[dict[int, str]] = []
+        for back in range(1, inputs + 1):
+            place = f.word(self.inputs, f.op(f"sub i64 {above}, {back}"))
+            source = f.address(f.pointer("%row", place), position)
+            needed = {plane for row, planes in group for plane in (range(w) if self.kernel.exponents[row] else planes)}
+            data.append({plane: f.load(kind, f.address(source, plane * PACKET)) for plane in sorted(needed)})
+            if ahead:
+                for plane in range(w):
+                    f.prefetch(f.address(source, ahead + plane * PACKET))
         out: list[str] = []
         for row, planes in group:
-            mine, values = values[: len(planes)], values[len(planes) :]
-            exponent = self.kernel.exponents[row]
-            if not exponent:
-                out += [f.op(f"xor {kind} {value}, {data[plane]}") for value, plane in zip(mine, planes, strict=True)]
+            mine, values = list(values[: len(planes)]), values[len(planes) :]
+            if not self.kernel.exponents[row]:
+                out += [
+                    self._xor([value, *(d[plane] for d in data)]) for value, plane in zip(mine, planes, strict=True)
+                ]
                 continue
-            terms = [
-                [source for source in range(self.w) if mask >> source & 1]
-                for mask in _matrix(self.w, self.kernel.polynomial, exponent)
-            ]
-            names = dict(enumerate(mine))
-            self._share(terms, names)
-            for plane, sources in enumerate(terms):
-                total = names[sources[0]]
-                for source in sources[1:]:
-                    total = f.op(f"xor {kind} {total}, {names[source]}")
-                out.append(f.op(f"xor {kind} {total}, {data[plane]}"))
+            names = [*mine, *(d[plane] for d in data for plane in range(w))]
+            forms = _forms(w, self.kernel.polynomial, self.kernel.exponents[row], inputs)
+            for pair in _share(forms, len(names)):
+                names.append(self._xor([names[term] for term in pair]))
+            out += [self._xor([names[term] for term in terms]) for terms in forms]
         return out
 
-    def _share(self, terms: list[list[int]], names: dict[int, str]) -> None:
-        """Compute once each pair that several sums of at least three terms have in common."""
-        while True:
-            pairs: dict[tuple[int, int], int] = {}
-            for sources in terms:
-                if len(sources) > 2:
-                    for place, first in enumerate(sources):
-                        for second in sources[place + 1 :]:
-                            pairs[first, second] = pairs.get((first, second), 0) + 1
-            best = max(pairs, key=lambda pair: pairs[pair], default=None)
-            if best is None or pairs[best] < 2:
-                return
-            fresh = len(names)
-            names[fresh] = self.f.op(f"xor {self.target.vector} {names[best[0]]}, {names[best[1]]}")
-            for sources in terms:
-                if len(sources) > 2 and best[0] in sources and best[1] in sources:
-                    sources[:] = [source for source in sources if source not in best] + [fresh]
+    def _xor(self, names: Sequence[str]) -> str:
+        total = names[0]
+        for name in names[1:]:
+            total = self.f.op(f"xor {self.target.vector} {total}, {name}")
+        return total
+
+
+def _grouped(planes: Sequence[tuple[int, int]]) -> _Group:
+    """Planes by row."""
+    return [
+        (row, tuple(plane for other, plane in planes if other == row)) for row in sorted({row for row, _ in planes})
+    ]

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Multiplier", "multipliers"]
+__all__ = ["Multiplier", "multiplier_costs", "multipliers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +128,9 @@ def multipliers(w: int, polynomial: int) -> tuple[Multiplier, ...]:
     """Programs for the constants 1 .. 2^w - 1 of a field, w of at most 8."""
     rows = bit_rows(w, polynomial)
     return tuple(assemble(line, w, shared) for line, shared in zip(rows.tolist(), _search(rows, w), strict=True))
+
+
+@cache
+def multiplier_costs(w: int, polynomial: int) -> npt.NDArray[np.intp]:
+    """XORs of three operands for the constants 1 .. 2^w - 1."""
+    return np.array([program.cost for program in multipliers(w, polynomial)], np.intp)

@@ -12,6 +12,7 @@ from gfcode.engine.protocol import Product
 from gfcode.kernels.simd import constants, horner, words
 from gfcode.kernels.simd.constants import ConstantsKernel
 from gfcode.kernels.simd.horner import HornerKernel
+from gfcode.kernels.simd.multipliers import multiplier_costs
 from gfcode.kernels.simd.target import Target
 from gfcode.kernels.simd.words import MAX_ROWS, WordsKernel
 
@@ -180,9 +181,11 @@ class Planner:
     def _constants(self, *, streaming: bool) -> Steps:
         """Rows by threaded constants; the derived row as a sum of inputs and of the rows before it."""
         kernel = ConstantsKernel(self.field.w, self.field.polynomial)
-        values = self.values.copy()
+        costs = multiplier_costs(self.field.w, self.field.polynomial)
+        values = self.values
         inputs = list(range(self.columns))
-        if self.derived is not None:
+        # Rows written past the caches are not to be read again, and memory is the limit then anyway.
+        if self.derived is not None and not streaming:
             values = np.concatenate([values, np.zeros((self.rows, self.rows), np.int64)], axis=1)
             values[-1, : self.columns] = self.derived
             values[-1, self.columns : -1] = 1
@@ -192,16 +195,10 @@ class Planner:
         for index in range(groups):
             low = index * self.columns // groups
             high = (index + 1) * self.columns // groups if index < groups - 1 else len(inputs)
-            steps.append(
-                Step(
-                    kernel,
-                    arguments={
-                        "constants": values[:, low:high],
-                        "inputs": inputs[low:high],
-                        "outputs": list(range(self.columns, self.columns + self.rows)),
-                        "resume": index > 0,
-                        "streaming": streaming and groups == 1,
-                    },
-                )
-            )
+            rows = [
+                constants.chain(self.field, line[low:high], inputs[low:high], self.columns + row, costs)
+                for row, line in enumerate(values.tolist())
+            ]
+            arguments = {"rows": rows, "resume": index > 0, "streaming": streaming and groups == 1}
+            steps.append(Step(kernel, arguments=arguments))
         return Steps(tuple(steps), self.field.w * PACKET if groups > 1 else _WHOLE)

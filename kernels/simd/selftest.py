@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gfcode.engine.buffers import allocate
 from gfcode.engine.protocol import Blocks, Operator, Product
 from gfcode.matrix.bitmatrix import expand
 from gfcode.matrix.dense import Matrix
@@ -33,9 +34,8 @@ def passes(operator: Operator, product: Product) -> bool:
     layout = product.layout
     length = 2 * layout.strip_bytes if layout.name == "packets" else _LENGTH // layout.strip_bytes * layout.strip_bytes
     inputs = np.random.default_rng(columns).integers(0, 256, (columns, length), np.uint8)
-    memory = np.zeros(rows * length + 64, np.uint8)
-    start = -memory.__array_interface__["data"][0] % 64  # kernels that stream need it; others take any address
-    outputs = memory[start : start + rows * length].reshape(rows, length)
+    outputs = allocate(rows, length)  # aligned, as kernels that stream need it
+    outputs[:] = 0
     operator(Blocks.of_array(inputs), Blocks.of_array(outputs, writable=True))
     return bool((outputs == expected(product, inputs)).all())
 

@@ -169,7 +169,7 @@ class _Writer:
         needed = f.op(f"and i1 {room}, {f.op(f'icmp ne i64 {ahead}, 0')}")
         with f.when(needed):
             self._step(begin, 1, summed, count, table, streaming=False)
-        return f.op(f"select i1 {room}, i64 {f.op(f'add i64 {begin}, {ahead}')}, i64 {end}")
+        return f.op(f"select i1 {room}, i64 {f.op(f'add i64 {begin}, {ahead}')}, i64 {begin}")
 
     def _step(self, position: str, steps: int, summed: str, count: str, table: str, *, streaming: bool) -> None:
         """Compute `steps` vectors of every output at `position`."""
