@@ -19,7 +19,7 @@ from gfcode.errors import GFCodeError, UnrecoverableError
 __all__ = ["main", "root", "run"]
 
 #: Subcommands in the order of `--help`; each is `command` in the module of its name.
-COMMANDS = ("encode", "decode", "verify", "repair", "info", "engines", "codes", "raw", "demo")
+COMMANDS = ("encode", "decode", "verify", "repair", "info", "engines", "codes", "plan", "raw", "demo")
 ENVIRONMENT = {
     "GFCODE_ENGINE": "the engine to use, as --engine",
     "GFCODE_DEBUG": "1: show the traceback of an error",
