@@ -21,7 +21,7 @@ from gfcode.kernels.simd.target import Target, host
 __all__ = ["SimdEngine", "SimdOperator", "load"]
 
 #: From this many bytes moved by one call, outputs bypass the caches.
-_STREAM_FROM = 48 << 20
+_STREAM_FROM = 12 << 20
 
 # The interpreter's lock is released for as long as the call takes.
 _CALL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)

@@ -2,8 +2,8 @@
 
 A program adds constant · (d_0 .. d_{w-1}) to w accumulators. It first computes a few shared sums of inputs, then adds
 to each accumulator the inputs and shared sums that its row of the bit matrix calls for, two at a time. The cost is the
-number of shared sums plus, for each row, half its terms. The search tries all sets of up to two shared sums, and a
-fixed sample of larger ones, for all constants of the field at once.
+number of shared sums plus, for each row, half its terms. Common fields have their shared sums in `multiplier_data`;
+for others a quick search tries all sets of up to two, and a fixed sample of three, for all constants at once.
 """
 
 import itertools
@@ -12,6 +12,8 @@ from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+
+from gfcode.kernels.simd.multiplier_data import SHARED
 
 __all__ = ["Multiplier", "multiplier_costs", "multipliers"]
 
@@ -77,12 +79,12 @@ def _candidates(w: int) -> list[npt.NDArray[np.intp]]:
     sets += [np.array(list(itertools.combinations(sums, size)), np.intp).reshape(-1, size) for size in (1, 2)]
     if w > 4:
         triples = np.array(list(itertools.combinations(sums, 3)), np.intp)
-        sets.append(triples[np.random.default_rng(1).permutation(len(triples))[:6000]])
+        sets.append(triples[np.random.default_rng(1).permutation(len(triples))[:2000]])
     return sets
 
 
-def _search(rows: npt.NDArray[np.intp], w: int) -> list[tuple[int, ...]]:
-    """Best set of shared sums found for each constant."""
+def quick_search(rows: npt.NDArray[np.intp], w: int) -> list[tuple[int, ...]]:
+    """Find a good set of shared sums for each constant."""
     inputs = np.array([1 << bit for bit in range(w)], np.intp)
     best = np.full(len(rows), 1 << 14, np.int16)
     chosen: list[tuple[int, ...]] = [()] * len(rows)
@@ -127,7 +129,12 @@ def assemble(rows: list[int], w: int, shared: tuple[int, ...]) -> Multiplier:
 def multipliers(w: int, polynomial: int) -> tuple[Multiplier, ...]:
     """Programs for the constants 1 .. 2^w - 1 of a field, w of at most 8."""
     rows = bit_rows(w, polynomial)
-    return tuple(assemble(line, w, shared) for line, shared in zip(rows.tolist(), _search(rows, w), strict=True))
+    known = SHARED.get((w, polynomial))
+    if known is None:
+        chosen = quick_search(rows, w)
+    else:
+        chosen = [() if word == "-" else tuple(bytes.fromhex(word)) for word in known.split()]
+    return tuple(assemble(line, w, shared) for line, shared in zip(rows.tolist(), chosen, strict=True))
 
 
 @cache

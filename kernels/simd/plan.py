@@ -27,6 +27,8 @@ _NEAR = 24 << 10
 _MAX_EXPONENT = 4
 #: Inputs of one run of threaded constants; more take a run each, so that a strip of all of them stays in the cache.
 _MAX_INPUTS = 48
+#: Bytes to read ahead from memory, and from a cache where there are more inputs than the CPU follows by itself.
+_AHEAD_FAR, _AHEAD, _FOLLOWED = 1024, 512, 12
 #: Blocks of one stripe; their addresses are kept on the stack.
 _MAX_BLOCKS = 4096
 
@@ -128,7 +130,7 @@ class Planner:
             steps.append(self._step([], self.rows - 1, ones, streaming=streaming))
         chunk = _WHOLE
         if len(steps) > 1:
-            chunk = max(_NEAR // self.columns // 512 * 512, 8 * self.target.vector_bytes)
+            chunk = max(_NEAR // self.columns // 256 * 256, 256)
         return Steps(tuple(steps), chunk)
 
     def _step(
@@ -158,7 +160,8 @@ class Planner:
             summed=len(first),
             outputs=[self.columns + row for row in [*rows, *([] if sum_row is None else [sum_row])]],
         )
-        return Step(WordsKernel(len(rows), sum_row is not None, fold, streaming), context)
+        ahead = _AHEAD_FAR if streaming else _AHEAD if len(order) > _FOLLOWED else 0
+        return Step(WordsKernel(len(rows), sum_row is not None, fold, streaming, ahead), context)
 
     def _horner(self, *, streaming: bool) -> Steps | None:
         if self.columns < 2 or not self.values.all() or self.field.w < 3:

@@ -42,18 +42,21 @@ class WordsKernel:
         Whether the XOR row includes the general rows.
     streaming : bool
         Whether outputs bypass the caches; they must then be congruent modulo the vector width.
+    ahead : int
+        Bytes to read ahead of what is needed; 0 leaves that to the CPU, which follows some dozen blocks at once.
     """
 
     rows: int
     summed: bool = False
     fold: bool = False
     streaming: bool = False
+    ahead: int = 0
 
     @property
     def name(self) -> str:
         """Symbol of the kernel."""
         flags = ("s" if self.summed else "") + ("f" if self.fold else "") + ("n" if self.streaming else "")
-        return f"words{self.rows}{flags}"
+        return f"words{self.rows}{flags}{self.ahead or ''}"
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -157,7 +160,7 @@ class _Writer:
         """Vectors handled at a time: as many as the accumulators leave registers for."""
         rows = self.kernel.rows + self.kernel.summed
         if self.target.registers == 32:
-            return {0: 8, 1: 8}.get(rows, 4 if rows <= 3 else 2)
+            return 8 if rows <= 1 else 4 if rows <= 4 else 2
         return 4 if rows <= 1 else 2
 
     def _align(self, begin: str, end: str, summed: str, count: str, table: str) -> str:
@@ -232,10 +235,10 @@ class _Writer:
             ]
             for place in inputs
         ]
-        if kernel.streaming:
+        if kernel.ahead:
             for base in bases:
                 for line in range(0, steps * width, 64):
-                    f.prefetch(f.address(base, 1024 + line))
+                    f.prefetch(f.address(base, kernel.ahead + line))
         for step in range(steps):
             data = [f.load(kind, f.address(base, step * width)) for base in bases]
             parts = [self._parts(value) for value in data]
