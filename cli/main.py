@@ -19,7 +19,7 @@ from gfcode.errors import GFCodeError, UnrecoverableError
 __all__ = ["main", "root", "run"]
 
 #: Subcommands in the order of `--help`; each is `command` in the module of its name.
-COMMANDS = ("encode", "decode", "verify", "repair", "info", "engines", "codes", "plan", "raw", "demo")
+COMMANDS = ("encode", "decode", "verify", "repair", "info", "engines", "codes", "plan", "raw", "demo", "man")
 ENVIRONMENT = {
     "GFCODE_ENGINE": "the engine to use, as --engine",
     "GFCODE_DEBUG": "1: show the traceback of an error",
@@ -70,8 +70,21 @@ class Root(click.Group):
             formatter.write_dl(list(ENVIRONMENT.items()))
 
 
+def _show_versions(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    """Print the versions and leave, where `--version` is given."""
+    del parameter
+    if value and not ctx.resilient_parsing:
+        from gfcode.cli.versions import text
+
+        click.echo(text())
+        ctx.exit()
+
+
 @click.group(cls=Root, help=HELP, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="gfcode", prog_name="gfcode", message="%(prog)s %(version)s")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_versions,
+    help="Show the versions of gfcode and of what its engines need, and exit.",
+)  # fmt: skip
 @click.pass_context
 def root(ctx: click.Context) -> None:
     """Show the help where no subcommand is named."""

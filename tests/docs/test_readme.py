@@ -3,58 +3,46 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from gfcode.cli.exits import EXIT_CODES
 from gfcode.engine.registry import ENGINES
-from tests.cli.test_pipes import SHELL_NAME
+from tests.docs.fences import ROOT, Block, fences, run_python, run_shell
 
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
+def blocks(language: str) -> list[Block]:
     """Return the fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    return [block for block in fences(README) if block.language == language]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(workplace: Path) -> Path:
     """Make a folder with the file that README's commands begin with."""
-    (tmp_path / "big.tar").write_bytes(os.urandom(3_000_000))
-    return tmp_path
+    (workplace / "big.tar").write_bytes(os.urandom(3_000_000))
+    return workplace
 
 
-def test_commands(folder: Path) -> None:
-    """Every line is run by bash, and exits with what its comment says, or 0."""
-    lines = [line for block in blocks("sh") for line in block.splitlines()]
-    assert len(lines) >= 10
-    script = "set -o pipefail\n" + SHELL_NAME
-    for line in lines:
-        expected = re.search(r"# exit code (\d+)$", line)
-        code = int(expected[1]) if expected else 0
-        script += f'{line}\ncode=$?; [ $code -eq {code} ] || {{ echo "exit code $code:" {line!r} >&2; exit 1; }}\n'
-    done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def test_commands(folder: Path, binaries: Path) -> None:
+    assert run_shell(blocks("sh"), folder, binaries) >= 10
     content = (folder / "big.tar").read_bytes()
     assert (folder / "restored.tar").read_bytes() == content
     assert len(list(folder.glob("disk?/big.tar.*.gfs"))) == 14
 
 
-def test_code(folder: Path) -> None:
-    """All blocks of Python make one program."""
-    program = "\n".join(blocks("python"))
-    assert program.count("gfcode.") >= 5
-    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def test_code(folder: Path, binaries: Path) -> None:
+    assert sum(block.text.count("gfcode.") for block in blocks("python")) >= 5
+    run_python(blocks("python"), folder, binaries)
     assert (folder / "again.tar").read_bytes() == (folder / "big.tar").read_bytes()
 
 
 def test_make_targets_exist() -> None:
-    targets = re.findall(r"^    make (\w+)", README + (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    targets = re.findall(
+        r"^    make (\w+)", README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert {"demo", "test", "lint", "setup"} <= set(targets)
     done = subprocess.run(["make", "-n", *targets], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -73,7 +61,7 @@ def test_table_of_engines() -> None:
 def test_map_is_of_the_present_format() -> None:
     """The pasted map has the lines that the command draws: heading, 14 shards, spare, legend, verdict."""
     (picture,) = blocks("text")
-    lines = picture.splitlines()
+    lines = picture.text.splitlines()
     assert re.fullmatch(r"python\.tar: .* MiB, 10 \+ 4 shards, \d+ stripes, powers, w = 8, packets.*", lines[0])
     assert [line.split()[0] for line in lines[1:16]] == [*map(str, range(14)), "spare"]
     assert len({len(line.split()[1]) for line in lines[1:16]}) == 1
@@ -83,5 +71,5 @@ def test_map_is_of_the_present_format() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    links = re.findall(r"\]\(([^)#:]+)\)", README + (ROOT / "CONTRIBUTING.md").read_text())
+    links = re.findall(r"\]\(([^)#:]+)\)", README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     assert [link for link in links if not (ROOT / link).exists()] == []
