@@ -69,7 +69,7 @@ class SimdEngine:
 
         Compiles the kernels that the product needs, so that one which fails its test is a reason to refuse.
         """
-        if reason := refusal(product):
+        if reason := refusal(product, self.target):
             return reason
         try:
             self._latest = SimdOperator(self, product)
@@ -88,7 +88,7 @@ class SimdEngine:
         latest = self._latest
         if latest is not None and latest.product is product:
             return latest
-        if reason := refusal(product):
+        if reason := refusal(product, self.target):
             raise EngineUnavailableError(f"engine 'simd' does not run {reason}")
         return SimdOperator(self, product)
 

@@ -9,18 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from gfcode.engine.protocol import Product
-from gfcode.kernels.simd import constants, horner, words
+from gfcode.kernels.simd import constants, horner, planes, words
 from gfcode.kernels.simd.constants import ConstantsKernel
 from gfcode.kernels.simd.horner import HornerKernel
 from gfcode.kernels.simd.multipliers import multiplier_costs
+from gfcode.kernels.simd.planes import PlanesKernel
+from gfcode.kernels.simd.products import multiplication
 from gfcode.kernels.simd.target import Target
 from gfcode.kernels.simd.words import MAX_ROWS, WordsKernel
+from gfcode.matrix.bitmatrix import expand
 
 __all__ = ["PACKET", "Planner", "Step", "Steps", "refusal"]
 
 PACKET = constants.PACKET
 #: Driver steps that need no interleaving take blocks whole.
 _WHOLE = 1 << 48
+#: Largest w whose constants are compiled one by one.
+_MAX_THREADED = 8
 #: Bytes of inputs that several steps in turn should find in the nearest cache.
 _NEAR = 24 << 10
 #: Largest power of x that a Horner row multiplies by at once.
@@ -46,7 +51,7 @@ class Step:
         Of `constants.bind`.
     """
 
-    kernel: WordsKernel | HornerKernel | ConstantsKernel
+    kernel: WordsKernel | HornerKernel | ConstantsKernel | PlanesKernel
     context: npt.NDArray[np.int64] | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
 
@@ -59,16 +64,16 @@ class Steps:
     chunk: int = _WHOLE
 
 
-def refusal(product: Product) -> str | None:
+def refusal(product: Product, target: Target) -> str | None:
     """Why no plan exists for this product; None if there is one."""
     layout = product.layout
     if sum(product.matrix.shape) > _MAX_BLOCKS:
         return f"more than {_MAX_BLOCKS} blocks in a stripe"
     if layout.name == "words":
-        return None if layout.w in {4, 8} else f"words of {layout.w} bits"
-    if layout.packet_bytes != PACKET:
-        return f"packets of {layout.packet_bytes} bytes, not {PACKET}"
-    return None if layout.w <= 8 else f"packets of {layout.w}-bit symbols"
+        return None if layout.w in {4, 8, 16} else f"words of {layout.w} bits"
+    if layout.packet_bytes % target.vector_bytes:
+        return f"packets of {layout.packet_bytes} bytes, no multiple of {target.vector_bytes}"
+    return None
 
 
 class Planner:
@@ -105,7 +110,12 @@ class Planner:
             return self._words(range(self.rows), streaming=streaming)
         if len(self.unit_rows) == self.rows:
             return self._words(range(self.rows), streaming=streaming)
-        return self._horner(streaming=streaming) or self._constants(streaming=streaming)
+        if self.product.layout.packet_bytes == PACKET:
+            if steps := self._horner(streaming=streaming):
+                return steps
+            if self.field.w <= _MAX_THREADED:
+                return self._constants(streaming=streaming)
+        return self._planes()
 
     def _words(self, rows: Sequence[int], *, streaming: bool) -> Steps:
         general = [row for row in rows if row not in self.unit_rows]
@@ -150,18 +160,16 @@ class Planner:
             first = np.flatnonzero(ones).tolist()
             used[[place for place in first if place < self.columns]] = False
         order = first + np.flatnonzero(used).tolist()
-        images = np.zeros((len(rows), len(order), 8), np.uint8)
-        if rows:
-            images = words.images(self.field, values[:, order])
+        way = multiplication(self.field.w, self.target)
+        table = way.table(self.field, values[:, order]) if rows else np.empty((0, len(order), 8), np.uint8)
         context = words.bind(
-            images,
-            self.target,
+            table,
             inputs=order,
             summed=len(first),
             outputs=[self.columns + row for row in [*rows, *([] if sum_row is None else [sum_row])]],
         )
         ahead = _AHEAD_FAR if streaming else _AHEAD if len(order) > _FOLLOWED else 0
-        return Step(WordsKernel(len(rows), sum_row is not None, fold, streaming, ahead), context)
+        return Step(WordsKernel(self.field.w, len(rows), sum_row is not None, fold, streaming, ahead), context)
 
     def _horner(self, *, streaming: bool) -> Steps | None:
         if self.columns < 2 or not self.values.all() or self.field.w < 3:
@@ -205,3 +213,15 @@ class Planner:
             arguments = {"rows": rows, "resume": index > 0, "streaming": streaming and groups == 1}
             steps.append(Step(kernel, arguments=arguments))
         return Steps(tuple(steps), self.field.w * PACKET if groups > 1 else _WHOLE)
+
+    def _planes(self) -> Steps:
+        layout = self.product.layout
+        across = layout.packet_bytes % (4 * self.target.vector_bytes) != 0
+        context = planes.bind(
+            expand(self.product.matrix),
+            w=layout.w,
+            packet_bytes=layout.packet_bytes,
+            inputs=range(self.columns),
+            outputs=range(self.columns, self.columns + self.rows),
+        )
+        return Steps((Step(PlanesKernel(across), context),))

@@ -60,8 +60,8 @@ def _words(product: Product, inputs: _Bytes) -> _Bytes:
 
     def times(constant: Any, block: _Bytes) -> _Bytes:
         if field.w == 4:
-            high = field.mul(constant, block >> 4).astype(np.uint8)
-            return field.mul(constant, block & 15).astype(np.uint8) | high << 4
+            low, high = field.mul(constant, block & 15), field.mul(constant, block >> 4)
+            return (low | high << 4).astype(np.uint8)
         symbols = block.view(np.dtype(field.dtype).newbyteorder("<")).astype(field.dtype)
         products: _Bytes = field.mul(constant, symbols).astype(symbols.dtype.newbyteorder("<")).view(np.uint8)
         return products

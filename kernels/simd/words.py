@@ -5,7 +5,7 @@ A kernel computes `rows` general rows, and may carry an XOR row beside them: the
 is the sum of everything else. With `rows` = 0 only the XOR row is left; an XOR knows no symbols, so every layout can
 use it.
 
-Constants are data (bit matrices for GFNI, otherwise two tables of 16 for each nibble), so a kernel serves every matrix.
+Constants are data (`products`), so that a kernel serves every matrix of its symbol width.
 Two inputs are folded into an accumulator at a time: one three-input XOR where the CPU has it.
 """
 
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gfcode.gf import Field
 from gfcode.kernels.simd.assembly import Function
+from gfcode.kernels.simd.products import multiplication
 from gfcode.kernels.simd.target import Target
 
-__all__ = ["MAX_ROWS", "WordsKernel", "bind", "images", "tables"]
+__all__ = ["MAX_ROWS", "WordsKernel", "bind"]
 
 #: General rows of one kernel; more rows take more kernels.
 MAX_ROWS = 4
@@ -34,6 +34,8 @@ class WordsKernel:
 
     Parameters
     ----------
+    w : int
+        Bits of a symbol: 4, 8 or 16. Kernels for 4 and 8 are the same; without general rows it does not matter.
     rows : int
         General rows, 0 to `MAX_ROWS`.
     summed : bool
@@ -46,6 +48,7 @@ class WordsKernel:
         Bytes to read ahead of what is needed; 0 leaves that to the CPU, which follows some dozen blocks at once.
     """
 
+    w: int
     rows: int
     summed: bool = False
     fold: bool = False
@@ -56,7 +59,8 @@ class WordsKernel:
     def name(self) -> str:
         """Symbol of the kernel."""
         flags = ("s" if self.summed else "") + ("f" if self.fold else "") + ("n" if self.streaming else "")
-        return f"words{self.rows}{flags}{self.ahead or ''}"
+        kind = "xor" if not self.rows else "words16_" if self.w == 16 else "words"
+        return f"{kind}{self.rows}{flags}{self.ahead or ''}"
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -68,51 +72,25 @@ class WordsKernel:
         return _Writer(self, target).text()
 
 
-def images(field: Field, constants: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-    """Products of each constant with the eight bytes of a single one, shape (..., 8)."""
-    products = field.bit_images(constants).astype(np.uint8)
-    if field.w == 4:  # two symbols in a byte
-        products = np.concatenate([products, products << 4], axis=-1)
-    return products
-
-
-def tables(images: npt.NDArray[np.uint8], product: str) -> npt.NDArray[np.uint8]:
-    """Turn images (..., 8) into what kernels multiply by: bit matrices (..., 8), or pairs of tables (..., 32)."""
-    if product == "affine":
-        bits = np.unpackbits(images[..., None], axis=-1, bitorder="little")  # (..., column, row)
-        rows = np.packbits(bits.swapaxes(-1, -2), axis=-1, bitorder="little")[..., 0]
-        return np.ascontiguousarray(rows[..., ::-1])
-    out = np.zeros((*images.shape[:-1], 2, 16), np.uint8)
-    for half in range(2):
-        for bit in range(4):
-            out[..., half, 1 << bit : 2 << bit] = out[..., half, : 1 << bit] ^ images[..., 4 * half + bit, None]
-    return out.reshape(*images.shape[:-1], 32)
-
-
 def bind(
-    images: npt.NDArray[np.uint8],
-    target: Target,
-    *,
-    inputs: Sequence[int],
-    summed: int,
-    outputs: Sequence[int],
+    table: npt.NDArray[np.uint8], *, inputs: Sequence[int], summed: int, outputs: Sequence[int]
 ) -> npt.NDArray[np.int64]:
     """Build the context of a kernel.
 
     Parameters
     ----------
-    images : ndarray, shape (rows, len(inputs), 8)
-        Of the constants, columns in the order of `inputs`.
+    table : ndarray, shape (rows, len(inputs), bytes)
+        What the constants became (`Multiplication.table`), columns in the order of `inputs`.
     inputs, outputs : sequences of int
         Places in the row of block addresses; the first `summed` inputs are those of the XOR row, whose output is last.
     """
-    table = np.ascontiguousarray(tables(images, target.product).swapaxes(0, 1)).reshape(-1)
+    flat = np.ascontiguousarray(table.swapaxes(0, 1)).reshape(-1)
     start = -(-(_INPUTS + len(inputs)) // 2) * 2
-    context = np.zeros(start + table.size // 8, np.int64)
+    context = np.zeros(start + flat.size // 8, np.int64)
     context[_SUMMED], context[_COUNT], context[_TABLES] = summed, len(inputs), 8 * start
     context[_OUTPUTS : _OUTPUTS + len(outputs)] = outputs
     context[_INPUTS : _INPUTS + len(inputs)] = inputs
-    context[start:] = table.view(np.int64)
+    context[start:] = flat.view(np.int64)
     return context
 
 
@@ -123,7 +101,7 @@ class _Writer:
         self.kernel, self.target = kernel, target
         self.f = Function(kernel.name, [("ptr", "context"), ("ptr", "row"), ("i64", "begin"), ("i64", "end")])
         self.width = target.vector_bytes
-        self.entry_bytes = 8 if target.product == "affine" else 32
+        self.way = multiplication(kernel.w if kernel.rows else 8, target)
         self.outputs: list[str] = []
 
     def text(self) -> str:
@@ -176,28 +154,36 @@ class _Writer:
 
     def _step(self, position: str, steps: int, summed: str, count: str, table: str, *, streaming: bool) -> None:
         """Compute `steps` vectors of every output at `position`."""
-        f, kernel = self.f, self.kernel
-        total = kernel.rows + kernel.summed
-        kind = self.target.vector
-        values = ["zeroinitializer"] * (total * steps)
+        f, kernel, kind = self.f, self.kernel, self.target.vector
+        held = max(steps, self.way.group)  # a lone vector of a group of two is computed twice and stored once
+        values = ["zeroinitializer"] * (kernel.rows * held + kernel.summed * steps)
         if kernel.summed:
             values = self._inputs(position, steps, "0", summed, table, values, with_sum=True)
         if kernel.rows:
-            values = self._inputs(
-                position, steps, summed if kernel.summed else "0", count, table, values, with_sum=False
-            )
-        if kernel.fold:
-            for step in range(steps):
-                place = kernel.rows * steps + step
-                for row in range(kernel.rows):
-                    values[place] = f.op(f"xor {kind} {values[place]}, {values[row * steps + step]}")
-        for row in range(total):
-            base = f.address(self.outputs[row], position)
-            for step in range(steps):
-                align = self.width if streaming else 1
-                f.store(
-                    kind, values[row * steps + step], f.address(base, step * self.width), align, streaming=streaming
-                )
+            first = summed if kernel.summed else "0"
+            values = self._inputs(position, steps, first, count, table, values, with_sum=False)
+        results = []
+        for row in range(kernel.rows):
+            line: list[str] = []
+            for start in range(row * held, (row + 1) * held, self.way.group):
+                line += self.way.join(f, values[start : start + self.way.group])
+            results.append(line)
+        if kernel.summed:
+            total = values[kernel.rows * held :]
+            if kernel.fold:
+                total = [self._xor([value, *(line[step] for line in results)]) for step, value in enumerate(total)]
+            results.append(total)
+        for output, line in zip(self.outputs, results, strict=True):
+            base = f.address(output, position)
+            for step, value in enumerate(line[:steps]):
+                pointer = f.address(base, step * self.width)
+                f.store(kind, value, pointer, self.width if streaming else 1, streaming=streaming)
+
+    def _xor(self, names: Sequence[str]) -> str:
+        total = names[0]
+        for name in names[1:]:
+            total = self.f.op(f"xor {self.target.vector} {total}, {name}")
+        return total
 
     def _inputs(
         self, position: str, steps: int, first: str, end: str, table: str, values: list[str], *, with_sum: bool
@@ -221,87 +207,39 @@ class _Writer:
         self, position: str, steps: int, inputs: list[str], table: str, values: Sequence[str], *, with_sum: bool
     ) -> list[str]:
         """Accumulators plus the products of one or two inputs."""
-        f, kernel, width = self.f, self.kernel, self.width
-        kind = self.target.vector
+        f, kernel, width, way = self.f, self.kernel, self.width, self.way
         out = list(values)
+        held = max(steps, way.group)
         bases = []
         for place in inputs:
             source = f.pointer("%row", f.word("%context", f.op(f"add i64 {place}, {_INPUTS}")))
             bases.append(f.address(source, position))
-        entries = [
-            [
-                self._entry(table, f.op(f"add i64 {f.op(f'mul i64 {place}, {kernel.rows}')}, {row}"))
-                for row in range(kernel.rows)
-            ]
-            for place in inputs
-        ]
+        entries = [[self._entry(table, place, row) for row in range(kernel.rows)] for place in inputs]
         if kernel.ahead:
             for base in bases:
                 for line in range(0, steps * width, 64):
                     f.prefetch(f.address(base, kernel.ahead + line))
-        for step in range(steps):
-            data = [f.load(kind, f.address(base, step * width)) for base in bases]
-            parts = [self._parts(value) for value in data]
-            for row in range(kernel.rows):
-                slot = row * steps + step
-                for part, entry in zip(parts, entries, strict=True):
-                    for term in self._products(part, entry[row]):
-                        out[slot] = f.op(f"xor {kind} {out[slot]}, {term}")
+        for start in range(0, steps, way.group):
+            size = min(way.group, steps - start)
+            data = [
+                [f.load(self.target.vector, f.address(base, (start + step) * width)) for step in range(size)]
+                for base in bases
+            ]
+            if kernel.rows:
+                parts = [way.split(f, group if size == way.group else group * way.group) for group in data]
+                for row in range(kernel.rows):
+                    terms = [way.times(f, part, entry[row]) for part, entry in zip(parts, entries, strict=True)]
+                    for step in range(way.group):
+                        slot = row * held + start + step
+                        out[slot] = self._xor([out[slot], *(term for group in terms for term in group[step])])
             if with_sum:
-                slot = kernel.rows * steps + step
-                for value in data:
-                    out[slot] = f.op(f"xor {kind} {out[slot]}, {value}")
+                for step in range(size):
+                    slot = kernel.rows * held + start + step
+                    out[slot] = self._xor([out[slot], *(group[step] for group in data)])
         return out
 
-    def _entry(self, table: str, place: str) -> list[str]:
-        """Load what to multiply by, copied to every lane."""
-        f, width = self.f, self.width
-        pointer = f.address(table, f.op(f"mul i64 {place}, {self.entry_bytes}"))
-        if self.target.product == "affine":
-            lanes = width // 8
-            word = f.load("i64", pointer, 8)
-            one = f.op(f"insertelement <{lanes} x i64> poison, i64 {word}, i64 0")
-            every = f.op(
-                f"shufflevector <{lanes} x i64> {one}, <{lanes} x i64> poison, <{lanes} x i32> zeroinitializer"
-            )
-            return [f.op(f"bitcast <{lanes} x i64> {every} to {self.target.byte_vector}")]
-        order = ", ".join(f"i32 {place % 16}" for place in range(width))
-        halves = []
-        for half in range(2):
-            value = f.load("<16 x i8>", f.address(pointer, 16 * half), 16)
-            halves.append(f.op(f"shufflevector <16 x i8> {value}, <16 x i8> poison, <{width} x i32> <{order}>"))
-        return halves
-
-    def _parts(self, value: str) -> list[str]:
-        """Bytes as the product instruction takes them: whole, or nibble by nibble."""
-        f, target = self.f, self.target
-        if not self.kernel.rows:
-            return []
-        if target.product == "affine":
-            return [f.op(f"bitcast {target.vector} {value} to {target.byte_vector}")]
-        lanes = self.width // 8
-        mask = "<" + ", ".join([f"i64 {0x0F0F0F0F0F0F0F0F}"] * lanes) + ">"
-        four = "<" + ", ".join(["i64 4"] * lanes) + ">"
-        low = f.op(f"and {target.vector} {value}, {mask}")
-        high = f.op(f"and {target.vector} {f.op(f'lshr {target.vector} {value}, {four}')}, {mask}")
-        return [f.op(f"bitcast {target.vector} {part} to {target.byte_vector}") for part in (low, high)]
-
-    def _products(self, parts: Sequence[str], entry: Sequence[str]) -> list[str]:
-        """Products to be summed, as 64-bit lanes."""
-        f, target = self.f, self.target
-        if target.product == "affine":
-            kind = target.byte_vector
-            calls = [f"@llvm.x86.vgf2p8affineqb.{8 * self.width}({kind} {parts[0]}, {kind} {entry[0]}, i8 0)"]
-        else:
-            name = {
-                ("shuffle86", 16): "llvm.x86.ssse3.pshuf.b.128",
-                ("shuffle86", 32): "llvm.x86.avx2.pshuf.b",
-                ("shuffle86", 64): "llvm.x86.avx512.pshuf.b.512",
-                ("tbl", 16): "llvm.aarch64.neon.tbl1.v16i8",
-            }[target.product, self.width]
-            calls = [
-                f"@{name}({target.byte_vector} {table}, {target.byte_vector} {part})"
-                for table, part in zip(entry, parts, strict=True)
-            ]
-        results = [f.op(f"call {target.byte_vector} {call}") for call in calls]
-        return [f.op(f"bitcast {target.byte_vector} {result} to {target.vector}") for result in results]
+    def _entry(self, table: str, place: str, row: int) -> list[str]:
+        """Load what the constant of an input and a row became."""
+        f = self.f
+        index = f.op(f"add i64 {f.op(f'mul i64 {place}, {self.kernel.rows}')}, {row}")
+        return self.way.entry(f, f.address(table, f.op(f"mul i64 {index}, {self.way.entry_bytes}")))
