@@ -1,0 +1,1 @@
+"""Drop-in replacements for the Python interfaces of other erasure-coding libraries."""

@@ -1,0 +1,128 @@
+"""What callers hand in as fragments: read, held against the driver and each other, and sorted by index."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gfcode.compat import header
+from gfcode.compat.checksums import matches
+from gfcode.compat.ec_errors import error
+from gfcode.compat.header import CRC32, HEADER_BYTES, Header
+from gfcode.compat.stripe import Octets, Stripe
+
+__all__ = ["Fragments", "octets_of", "take"]
+
+
+@dataclass(slots=True)
+class Fragments:
+    """Fragments of one encoding.
+
+    Attributes
+    ----------
+    size : int
+        Bytes of each payload.
+    length : int
+        Bytes of the data.
+    payloads, whole : dict of int to bytes
+        By index: payloads, and fragments with their headers.
+    excluded : list of str
+        What was left out, and why.
+    """
+
+    size: int = 0
+    length: int = 0
+    payloads: dict[int, Octets] = field(default_factory=dict)
+    whole: dict[int, Octets] = field(default_factory=dict)
+    excluded: list[str] = field(default_factory=list)
+
+
+def octets_of(given: object) -> Octets | None:
+    """View a buffer as bytes, without a copy; None for anything else."""
+    if type(given) is bytes:
+        return given
+    try:
+        return memoryview(given).cast("B")  # type: ignore[arg-type] # what is no buffer is found out by trying
+    except (TypeError, ValueError):
+        return None
+
+
+def take(stripe: Stripe, fragments: Sequence[Octets], *, checked: bool) -> Fragments:
+    """Read the headers of fragments and put the payloads in order.
+
+    The same fragment given twice counts once.
+
+    Parameters
+    ----------
+    stripe : Stripe
+    fragments : sequence of bytes
+        All of one length.
+    checked : bool
+        Whether payloads are held against their checksums, and headers to the driver's version, and what fails is left
+        out.
+
+    Raises
+    ------
+    ECInvalidFragmentMetadata
+        For a header that is damaged, fragments that are not of this code, and fragments of different encodings.
+    """
+    taken = Fragments()
+    first: tuple[int, Header] | None = None
+    for position, fragment in enumerate(fragments):
+        found = header.read(fragment)
+        if isinstance(found, str):
+            raise _invalid(position, found)
+        _hold_to_code(stripe, position, fragment, found)
+        if first is None:
+            first = position, found
+            taken.size, taken.length = found.size, found.data_length
+        elif (found.size, found.data_length) != (taken.size, taken.length):
+            raise _invalid(
+                position,
+                f"is of {found.data_length} bytes of data in payloads of {found.size}, and fragment {first[0]} of "
+                f"{taken.length} in {taken.size}: they are of different encodings",
+            )
+        payload = memoryview(fragment)[HEADER_BYTES:]
+        if checked and (reason := _fault(stripe, found, payload)):
+            taken.excluded.append(f"the fragment at position {position}, index {found.idx}, {reason}")
+        elif found.idx not in taken.payloads:
+            taken.payloads[found.idx] = payload
+            taken.whole[found.idx] = fragment
+        elif taken.payloads[found.idx] != payload:
+            raise _invalid(position, f"has index {found.idx}, and so has another one with a different payload")
+    return taken
+
+
+def _invalid(position: int, reason: str) -> Exception:
+    return error("ECInvalidFragmentMetadata", f"the fragment at position {position} {reason}")
+
+
+def _hold_to_code(stripe: Stripe, position: int, fragment: Octets, found: Header) -> None:
+    """Refuse a fragment that no driver of this code, k and m has written."""
+    number = stripe.identity[0]
+    if found.code != number:
+        raise _invalid(position, f"is of code {found.code} (by PyECLib_EC_Types), and this driver is of {number}")
+    if found.idx >= stripe.n:
+        raise _invalid(position, f"has index {found.idx}, and here are 0 to {stripe.n - 1}: it has another k or m")
+    if found.own_metadata or len(fragment) != HEADER_BYTES + found.size:
+        raise _invalid(
+            position,
+            f"has {len(fragment)} bytes, and its header tells of {HEADER_BYTES + found.size + found.own_metadata}",
+        )
+    if found.size != stripe.payload_bytes(found.data_length):
+        raise _invalid(
+            position,
+            f"has a payload of {found.size} bytes for {found.data_length} bytes of data, and with k = {stripe.k} it "
+            f"would have {stripe.payload_bytes(found.data_length)}: it has another k",
+        )
+
+
+def _fault(stripe: Stripe, found: Header, payload: memoryview) -> str | None:
+    """Say why a fragment is not to be trusted."""
+    if found.version > header.WRITTEN_VERSION:
+        return f"was written by liberasurecode {found.version:#x}, which is newer than {header.WRITTEN_VERSION:#x}"
+    if found.code_version != stripe.identity[1]:
+        return f"was written by version {found.code_version:#x} of the code, not {stripe.identity[1]:#x}"
+    if found.checksum_type == CRC32 and not matches(found.checksum, payload):
+        return "has another payload than its checksum says"
+    if found.checksum_type != CRC32 and found.mismatch:
+        return "is marked as one whose checksum was wrong"
+    return None
