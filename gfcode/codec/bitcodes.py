@@ -58,7 +58,7 @@ def blaum_roth(k: int, w: int) -> Bits:
     columns counted from 1 and p = w + 1, row r of X_j has its one in column r + j mod p, but row p − j, where that
     would be column 0, has ones in columns j and j / 2 mod p.
 
-    Ceph's default is w = 7, for which there is no Blaum-Roth code, for p = 8 is no prime. Jerasure makes a matrix for
+    Ceph takes w = 7, its default of old, for which there is no code, for p = 8 is no prime. Jerasure makes a matrix for
     it all the same, with j / 2 for even j and (p + j) / 2 rounded down for odd; from k = 3 it is not MDS.
     """
     p = w + 1

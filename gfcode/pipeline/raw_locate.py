@@ -21,6 +21,10 @@ _GRANULE: Final = 512
 _SAMPLE: Final = 64
 #: Sets of shards that are tried, at most.
 _MOST_SUSPECTS: Final = 1 << 14
+#: Granules of a window that are cut smaller where no set explains them whole.
+_MOST_REFINED: Final = 64
+#: Windows in which nothing could be explained after which only sets that have explained something are tried.
+_PATIENCE: Final = 4
 
 
 class Finding:
@@ -86,6 +90,7 @@ class Locator:
         self.given = given
         self.spare = len(given) - len(codec.basis(given))
         self._known: list[tuple[int, ...]] = []
+        self._in_vain = 0
 
     def find(self, rows: Bytes) -> Finding:
         """Say what is wrong in a window.
@@ -95,17 +100,23 @@ class Locator:
         rows : ndarray of uint8, shape (len(given), length)
         """
         finding = Finding()
-        bad = np.flatnonzero(differences(self.codec, self.given, rows).any(axis=0))
+        length = rows.shape[1]
         multiple = self.codec.block_multiple
         coarse = -(-_GRANULE // multiple) * multiple
-        left = self._explain(rows, np.unique(bad // coarse), coarse, finding)
-        if left.size and coarse > multiple:
-            starts = (left[:, None] * coarse + np.arange(0, coarse, multiple)).ravel() // multiple
-            left = self._explain(rows, np.intersect1d(starts, np.unique(bad // multiple)), multiple, finding)
-            coarse = multiple
-        finding.unexplained = [(int(i) * coarse, min((int(i) + 1) * coarse, rows.shape[1]) - 1) for i in left]
+        if length % coarse:  # zeros agree in any linear code
+            rows = np.pad(rows, ((0, 0), (0, -length % coarse)))
+        bad = np.asarray(differences(self.codec, self.given, rows).any(axis=0), np.bool_)
+        left = self._explain(rows, _granules(bad, coarse), coarse, finding)
+        if left.size and coarse > multiple and self._in_vain < _PATIENCE:
+            left, small = left[_MOST_REFINED:], left[:_MOST_REFINED]
+            fine = _granules(bad, multiple)
+            fine = fine[np.isin(fine // (coarse // multiple), small)]
+            fine = self._explain(rows, fine, multiple, finding)
+            finding.unexplained = _places(fine, multiple, length)
+        finding.unexplained += _places(left, coarse, length)
+        self._in_vain = self._in_vain + 1 if finding.unexplained and not finding.wrong else 0
         for shard, offsets in finding.wrong.items():
-            finding.wrong[shard] = np.unique(offsets)
+            finding.wrong[shard] = np.sort(offsets)
         return finding
 
     def _explain(
@@ -121,8 +132,8 @@ class Locator:
                     continue
                 explained = granules[self._agree_without(rows, granules, size, suspects)]
                 self._record(rows, explained, size, suspects, finding)
-                granules = np.setdiff1d(granules, explained)
-                sample = np.setdiff1d(sample, explained)
+                granules = granules[~np.isin(granules, explained)]
+                sample = sample[~np.isin(sample, explained)]
                 if suspects not in self._known:
                     self._known.append(suspects)
                 if not sample.size:
@@ -136,7 +147,7 @@ class Locator:
         for count in range(1, self.spare // 2 + 1):
             known = [suspects for suspects in self._known if len(suspects) == count]
             yield from known
-            for suspects in combinations(self.given, count):
+            for suspects in combinations(self.given, count) if self._in_vain < _PATIENCE else ():
                 if suspects in known:
                     continue
                 yielded += 1
@@ -157,11 +168,8 @@ class Locator:
     ) -> npt.NDArray[np.bool_]:
         """Whether the shards other than the suspects agree, for each granule."""
         others = tuple(shard for shard in self.given if shard not in suspects)
-        columns, padded = _columns(granules, size, rows.shape[1])
         kept = [row for row, shard in enumerate(self.given) if shard not in suspects]
-        part = np.ascontiguousarray(rows[kept][:, columns])
-        part[:, padded] = 0
-        wrong = differences(self.codec, others, part)
+        wrong = differences(self.codec, others, np.ascontiguousarray(_parts(rows, granules, size)[kept]))
         if not wrong.shape[0]:
             return np.zeros(granules.size, np.bool_)
         by_granule = wrong.reshape(-1, granules.size, size).transpose(1, 0, 2).reshape(granules.size, -1)
@@ -172,23 +180,34 @@ class Locator:
     ) -> None:
         """Make the suspects from the others, and note where they differ from what they should be."""
         others = tuple(shard for shard in self.given if shard not in suspects)
-        columns, padded = _columns(granules, size, rows.shape[1])
-        part = np.ascontiguousarray(rows[:, columns])
-        part[:, padded] = 0
+        part = _parts(rows, granules, size)
         plan = self.codec.plan(others, suspects)
-        made = allocate(len(suspects), len(columns))
+        made = allocate(len(suspects), part.shape[1])
         inputs = Blocks.of_array(part).select([self.given.index(shard) for shard in plan.sources])
         plan.operator(inputs, Blocks.of_array(made))
         for row, shard in enumerate(suspects):
-            offsets = columns[made[row] != part[self.given.index(shard)]]
+            places = np.flatnonzero(made[row] != part[self.given.index(shard)])
+            offsets = granules[places // size] * size + places % size
             if offsets.size:
                 earlier = finding.wrong.get(shard, np.empty(0, np.int64))
                 finding.wrong[shard] = np.concatenate([earlier, offsets])
 
 
-def _columns(
-    granules: npt.NDArray[np.int64], size: int, length: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Columns of granules, and which of them lie behind the end of the window (and stand for its last byte)."""
-    columns = (granules[:, None] * size + np.arange(size)).ravel()
-    return np.minimum(columns, length - 1), columns >= length
+def _granules(bad: npt.NDArray[np.bool_], size: int) -> npt.NDArray[np.int64]:
+    """Granules with any bad byte."""
+    return np.flatnonzero(bad.reshape(-1, size).any(axis=1))
+
+
+def _places(granules: npt.NDArray[np.int64], size: int, length: int) -> list[tuple[int, int]]:
+    """First and last bytes of runs of granules."""
+    if not granules.size:
+        return []
+    breaks = np.flatnonzero(np.diff(granules) > 1)
+    firsts = granules[np.concatenate([[0], breaks + 1])] * size
+    lasts = (granules[np.concatenate([breaks, [granules.size - 1]])] + 1) * size - 1
+    return list(zip(firsts.tolist(), np.minimum(lasts, length - 1).tolist(), strict=True))
+
+
+def _parts(rows: Bytes, granules: npt.NDArray[np.int64], size: int) -> Bytes:
+    """Bytes of these granules, one behind the other, of every shard."""
+    return np.ascontiguousarray(rows.reshape(rows.shape[0], -1, size)[:, granules].reshape(rows.shape[0], -1))

@@ -165,6 +165,28 @@ def test_uncertified_codes_need_permission() -> None:
     assert Codec.preset("isa-l-rs", 21, 4, allow_uncertified=True).certificate.method == "exhaustive"
 
 
+@pytest.mark.parametrize(
+    ("name", "m", "first_bad", "lost"),
+    [
+        ("isa-l-rs", 4, 22, (0, 10, 21, 24)),
+        ("isa-l-rs", 5, 6, (0, 3, 5, 8, 9)),
+        ("isa-l-rs", 6, 5, (0, 3, 4, 6, 8, 9)),
+        ("klauspost-par1", 4, 3, (0, 1, 2, 5)),
+        ("klauspost-par1", 5, 3, (0, 1, 2, 5, 7)),
+    ],
+)
+def test_first_bad_of_the_presets_that_are_not_mds(name: str, m: int, first_bad: int, lost: tuple[int, ...]) -> None:
+    assert Codec.preset(name, first_bad - 1, m).certificate.method != "none"
+    with pytest.raises(NotMDSError) as caught:
+        Codec.preset(name, first_bad, m)
+    assert caught.value.lost == lost
+
+
+@pytest.mark.parametrize("name", ["isa-l-rs", "klauspost-par1"])
+def test_three_parities_are_safe_at_every_length(name: str) -> None:
+    assert Codec.preset(name, 253, 3).certificate.method == "conic"
+
+
 def test_encode_warns_once() -> None:
     codec = Codec.preset("isa-l-rs", 6, 5, allow_uncertified=True)
     assert codec.certificate.method == "none"
