@@ -148,7 +148,7 @@ class _Run:
     def _check_present(self) -> None:
         """Refuse a set with too few files without reading it."""
         shards, metadata = self.shards, self.shards.metadata
-        missing = [index for index, files in enumerate(shards.files) if not files]
+        missing = [index for index in range(metadata.n) if not (shards.files[index] or shards.extra[index])]
         left = metadata.n - len(missing)
         if left < metadata.k:
             raise UnrecoverableError(

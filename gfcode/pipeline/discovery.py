@@ -2,42 +2,19 @@
 
 import os
 import stat
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gfcode.errors import ParameterError, ShardFormatError, ShardSetError, UnrecoverableError
+from gfcode.pipeline.candidates import Candidate, identify, look_at
 from gfcode.pipeline.files import is_temporary
-from gfcode.pipeline.frame import MAGIC_BYTES
 from gfcode.pipeline.metadata import Metadata
 from gfcode.pipeline.names import shard_index, shard_name
-from gfcode.pipeline.probe import metadata_of, open_regular, sound_header
 from gfcode.pipeline.report import FrameStatus, Stray
 
 __all__ = ["Candidate", "Found", "StrPath", "find_set"]
 
 StrPath = str | os.PathLike[str]
-
-#: Frames that are looked at to learn which shard a file holds, where its metadata frame does not tell.
-_VOTES = 64
-
-
-@dataclass(slots=True)
-class Candidate:
-    """A file that may hold a shard."""
-
-    path: str
-    size: int
-    identity: tuple[int, int]
-    metadata: Metadata | None = None
-    #: (set id, shard) that the metadata frame names.
-    claim: tuple[bytes, int] | None = None
-    #: (set id, shard) that the file holds.
-    holds: tuple[bytes, int] | None = None
-    #: Why the metadata frame is no good.
-    reason: str = ""
-    #: Whether the file begins as a frame does.
-    marked: bool = False
 
 
 @dataclass(slots=True)
@@ -49,6 +26,8 @@ class Found:
     metadata : Metadata
     files : list of list of Candidate
         For each shard the files that hold it, the one to be repaired first.
+    extra : list of list of Candidate
+        For each shard the files that hold another one, but also frames of this one.
     metadata_status : dict
         State of the metadata frame by path.
     notes : dict
@@ -60,6 +39,7 @@ class Found:
 
     metadata: Metadata
     files: list[list[Candidate]]
+    extra: list[list[Candidate]]
     metadata_status: dict[str, FrameStatus]
     notes: dict[str, list[str]]
     strays: list[Stray]
@@ -92,104 +72,6 @@ def _expand(paths: Sequence[StrPath]) -> tuple[list[str], list[str], list[str], 
             if os.path.isfile(inside):
                 (temporary if is_temporary(name) else files).append(inside)
     return files, temporary, directories, strays
-
-
-def _look(paths: Iterable[str], strays: list[Stray], seen: dict[tuple[int, int], str]) -> list[Candidate]:
-    """Read the metadata frame of every file, once however often it is named."""
-    candidates: list[Candidate] = []
-    parsed: dict[bytes, Metadata] = {}
-    for path in paths:
-        try:
-            fd = open_regular(path)
-            try:
-                status = os.fstat(fd)
-                candidate = Candidate(path, status.st_size, (status.st_dev, status.st_ino))
-                if candidate.identity in seen:
-                    first = seen[candidate.identity]
-                    strays.append(Stray(path, "given twice" if first == path else f"the same file as {first}"))
-                    continue
-                seen[candidate.identity] = path
-                try:
-                    candidate.metadata, index = metadata_of(fd, parsed)
-                    candidate.claim = (candidate.metadata.set_id, index)
-                except ShardFormatError as error:
-                    candidate.reason = str(error)
-                    candidate.marked = os.pread(fd, len(MAGIC_BYTES), 0) == MAGIC_BYTES
-            finally:
-                os.close(fd)
-        except (OSError, ShardFormatError) as error:
-            strays.append(Stray(path, getattr(error, "strerror", None) or str(error)))
-            continue
-        candidates.append(candidate)
-    return candidates
-
-
-def _agrees(fd: int, candidate: Candidate, metadata: Metadata) -> bool:
-    """Return whether the first, a middle and the last frame say what the metadata frame says (checksums aside)."""
-    geometry = metadata.geometry
-    frames = -(-(candidate.size - geometry.metadata_length) // geometry.frame_length)
-    for stripe in {0, frames // 2, frames - 1} if frames > 0 else set():
-        header = sound_header(fd, geometry.offset(stripe), geometry.block_length, None)
-        if header is None or (header.set_id, header.shard) != candidate.claim or header.stripe != stripe:
-            return False
-    return True
-
-
-def _vote(fd: int, candidate: Candidate, sets: dict[bytes, Metadata]) -> tuple[bytes, int] | None:
-    """Return the set and shard that most of the sound frames of a file name, at the places known sets give them."""
-    votes: Counter[tuple[bytes, int]] = Counter()
-    for geometry in dict.fromkeys(metadata.geometry for metadata in sets.values()):
-        frames = -(-(candidate.size - geometry.metadata_length) // geometry.frame_length)
-        # A first pass over evenly spaced frames; a second over all of them if none is sound.
-        for step in dict.fromkeys((max(1, frames // _VOTES), 1)):
-            for stripe in range(0, frames, step):
-                at = geometry.offset(stripe)
-                header = sound_header(fd, at, geometry.block_length, None)
-                metadata = sets.get(header.set_id) if header is not None else None
-                if header is None or metadata is None or metadata.geometry != geometry:
-                    continue
-                if header.shard >= metadata.n or header.stripe != stripe:
-                    continue
-                if sound_header(fd, at, geometry.block_length, metadata.checksum) is not None:
-                    votes[metadata.set_id, header.shard] += 1
-            if votes:
-                break
-    if not votes:
-        return None
-    most = max(votes.values())
-    winners = [holds for holds, count in votes.items() if count == most]
-    return candidate.claim if candidate.claim in winners else winners[0]
-
-
-def _identify(candidates: list[Candidate]) -> dict[bytes, Metadata]:
-    """Decide what each file holds; return the metadata of every set."""
-    sets: dict[bytes, Metadata] = {}
-    origin: dict[bytes, str] = {}
-    for candidate in candidates:
-        if candidate.metadata is None:
-            continue
-        known = sets.setdefault(candidate.metadata.set_id, candidate.metadata)
-        first = origin.setdefault(known.set_id, candidate.path)
-        if known.text != candidate.metadata.text:
-            raise ShardSetError(
-                f"{first} and {candidate.path} carry different metadata for set {known.set_id.hex()}; "
-                f"leave out the one that you do not trust"
-            )
-    for candidate in candidates:
-        try:
-            fd = open_regular(candidate.path)
-        except (OSError, ShardFormatError):
-            continue
-        try:
-            if candidate.metadata is not None and _agrees(fd, candidate, candidate.metadata):
-                candidate.holds = candidate.claim
-            else:
-                candidate.holds = _vote(fd, candidate, sets) or candidate.claim
-        except OSError:
-            candidate.holds = candidate.claim
-        finally:
-            os.close(fd)
-    return sets
 
 
 def _present(candidates: Iterable[Candidate], set_id: bytes) -> int:
@@ -252,22 +134,26 @@ def find_set(paths: StrPath | Sequence[StrPath], set_id: str | None = None) -> F
     named = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     files, temporary, directories, strays = _expand(named)
     seen: dict[tuple[int, int], str] = {}
-    candidates = _look(files, strays, seen)
-    sets = _identify(candidates)
+    candidates = look_at(files, strays, seen)
+    sets = identify(candidates)
     if not any(_present(candidates, known) >= metadata.k for known, metadata in sets.items()) and temporary:
         # Complete shards that an interrupted run left under their temporary names are better than no set at all.
-        candidates += _look(temporary, strays, seen)
-        sets = _identify(candidates)
+        candidates += look_at(temporary, strays, seen)
+        sets = identify(candidates)
     else:
         strays += [Stray(path, "unfinished, or left behind by an interrupted run") for path in temporary]
     if not sets:
         raise _nothing(named, candidates, strays)
     metadata = _choose(candidates, sets, set_id)
-    found = Found(metadata, [[] for _ in range(metadata.n)], {}, {}, strays, directories)
+    found = Found(metadata, _lists(metadata.n), _lists(metadata.n), {}, {}, strays, directories)
     unknown = [candidate for candidate in candidates if not _assign(found, candidate, sets)]
     _assign_by_name(found, unknown)
     _rank(found)
     return found
+
+
+def _lists(count: int) -> list[list[Candidate]]:
+    return [[] for _ in range(count)]
 
 
 def _nothing(named: Sequence[StrPath], candidates: Sequence[Candidate], strays: Sequence[Stray]) -> Exception:
@@ -291,11 +177,13 @@ def _assign(found: Found, candidate: Candidate, sets: dict[bytes, Metadata]) -> 
     """Put a file where it belongs; False if nothing in it tells."""
     if candidate.holds is None:
         return False
+    for set_id, index in candidate.votes:
+        if set_id == found.metadata.set_id and (set_id, index) != candidate.holds:
+            found.extra[index].append(candidate)
     set_id, index = candidate.holds
     if set_id != found.metadata.set_id:
-        found.strays.append(
-            Stray(candidate.path, f"shard {index} of another set: {sets[set_id].name!r} {set_id.hex()}")
-        )
+        label = f"another set: {sets[set_id].name!r}" if set_id in sets else "a set without metadata:"
+        found.strays.append(Stray(candidate.path, f"shard {index} of {label} {set_id.hex()}"))
         return True
     if candidate.claim == candidate.holds:
         status = FrameStatus.GOOD

@@ -39,7 +39,8 @@ class Loader:
 
     def __init__(self, shards: ShardSet, batch: Batch, files: Mapping[int, Sequence[OpenShard]] | None = None) -> None:
         self.shards, self.batch = shards, batch
-        self._files = dict(enumerate(shards.files)) if files is None else files
+        self._files: Mapping[int, Sequence[OpenShard]] = dict(enumerate(shards.files)) if files is None else files
+        self._extra: Sequence[Sequence[OpenShard]] = shards.extra if files is None else [()] * batch.n
         shape = (batch.n, batch.capacity)
         self.status: npt.NDArray[np.uint8] = np.empty(shape, np.uint8)
         self.good: npt.NDArray[np.bool_] = np.empty(shape, np.bool_)
@@ -63,13 +64,12 @@ class Loader:
         """
         count = self.batch.count
         self.loaded[shard] = True
-        files = self._files.get(shard)
-        if not files:
-            return False
-        self.status[shard, :count] = self._read(files[0], shard, 0, count)
         good = self.good[shard, :count]
-        good[:] = self.status[shard, :count] == FrameStatus.GOOD
-        for copy in files[1:]:
+        files = self._files[shard]
+        if files:
+            self.status[shard, :count] = self._read(files[0], shard, 0, count)
+            good[:] = self.status[shard, :count] == FrameStatus.GOOD
+        for copy in (*files[1:], *self._extra[shard]):
             for slot in np.flatnonzero(~good).tolist():
                 good[slot] = self._read(copy, shard, slot, slot + 1)[0] == FrameStatus.GOOD
         return bool(good.all())

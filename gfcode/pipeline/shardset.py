@@ -7,7 +7,8 @@ from typing import Self
 
 from gfcode.errors import ShardSetError
 from gfcode.pipeline.batch import Batch
-from gfcode.pipeline.discovery import Candidate, Found
+from gfcode.pipeline.candidates import Candidate
+from gfcode.pipeline.discovery import Found
 from gfcode.pipeline.files import check_descriptors
 from gfcode.pipeline.frame import FLAG_LAST
 from gfcode.pipeline.probe import sound_header
@@ -34,6 +35,8 @@ class ShardSet:
     geometry : Geometry
     files : list of list of OpenShard
         For each shard the files that hold it, the primary one first.
+    extra : list of list of OpenShard
+        For each shard other files, which hold some of its frames.
     stripes : int
     last_data : int
         Data bytes of the last stripe.
@@ -46,11 +49,13 @@ class ShardSet:
         self.metadata = found.metadata
         self.geometry = found.metadata.geometry
         self.files: list[list[OpenShard]] = [[] for _ in range(self.metadata.n)]
-        check_descriptors(sum(map(len, found.files)))
+        self.extra: list[list[OpenShard]] = [[] for _ in range(self.metadata.n)]
+        check_descriptors(sum(map(len, (*found.files, *found.extra))))
         try:
-            for index, candidates in enumerate(found.files):
-                for candidate in candidates:
-                    self._open(index, candidate)
+            for opened, listed in ((self.files, found.files), (self.extra, found.extra)):
+                for files, candidates in zip(opened, listed, strict=True):
+                    for candidate in candidates:
+                        _open(files, candidate)
             self.end_known = True
             self.stripes, self.last_data = self._extent()
         except BaseException:
@@ -67,7 +72,7 @@ class ShardSet:
 
     def close(self) -> None:
         """Close all files."""
-        for files in self.files:
+        for files in (*self.files, *self.extra):
             for file in files:
                 os.close(file.fd)
             files.clear()
@@ -89,10 +94,6 @@ class ShardSet:
         first = number * batch.capacity
         count = min(batch.capacity, self.stripes - first)
         batch.place(first, count, self.last_data if first + count == self.stripes else None)
-
-    def _open(self, index: int, candidate: Candidate) -> None:
-        fd = os.open(candidate.path, os.O_RDONLY | os.O_CLOEXEC)
-        self.files[index].append(OpenShard(candidate.path, fd, os.fstat(fd).st_size))
 
     def _extent(self) -> tuple[int, int]:
         """Find the stripes of the set and the data bytes of the last of them."""
@@ -136,8 +137,12 @@ class ShardSet:
                 header is not None
                 and header.set_id == self.metadata.set_id
                 and header.stripe == stripe
-                and header.data_length <= geometry.stripe_data
                 and header.block_length == geometry.block_for(header.data_length)
             ):
                 return stripe + 1, header.data_length
         return None
+
+
+def _open(files: list[OpenShard], candidate: Candidate) -> None:
+    fd = os.open(candidate.path, os.O_RDONLY | os.O_CLOEXEC)
+    files.append(OpenShard(candidate.path, fd, os.fstat(fd).st_size))

@@ -198,6 +198,45 @@ def test_metadata_frame_of_another_set(files: FileSet, tmp_path: Path) -> None:
     files.assert_original()
 
 
+def test_metadata_decides_a_tie(tmp_path: Path) -> None:
+    files = make_set(tmp_path, random_bytes(700), 2, 1, frame=1024)
+    other = make_set(tmp_path / "other", random_bytes(700, 7), 2, 1, frame=1024)
+    foreign = other.original[str(other.paths[0])]
+    files.change(0, 0, foreign[:4096])
+    files.change(1, 4096, foreign[4096:])
+    report = files.verify()
+    assert report.set_id == files.report.set_id
+    # File 0 passes for one of the other set, and yet its frame is used; file 1 does not.
+    assert set(strays(report)) == {"file.000.gfs"}
+    assert report.damage.tolist() == [[FrameStatus.MISSING], [FrameStatus.FOREIGN], [FrameStatus.GOOD]]
+    files.assert_decodes()
+    assert [shard.index for shard in files.repair().repaired] == [0, 1]
+    assert files.verify().state == "intact"
+    assert files.paths[1].read_bytes() == files.original[str(files.paths[1])]
+    assert files.paths[0].read_bytes() == foreign[:4096] + files.original[str(files.paths[0])][4096:]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_frames_in_a_file_that_is_mostly_of_another_set(tmp_path: Path, known: bool) -> None:
+    files = make_set(tmp_path, random_bytes(18_000), 3, 2)
+    other = make_set(tmp_path / "other", random_bytes(18_000, 7), 3, 2)
+    # Of the 6 frames of file 1, 4 are of the other set, which is known here by its metadata or by them only.
+    first = 0 if known else files.offset(0)
+    files.change(1, first, other.original[str(other.paths[1])][first : files.offset(4)])
+    # The other 2 are needed.
+    for shard, stripe in ((0, 4), (2, 4), (0, 5), (2, 5)):
+        files.change(shard, files.offset(stripe) + 600)
+    report = files.verify()
+    label = "shard 1 of another set: 'file' " if known else "shard 1 of a set without metadata: "
+    assert strays(report) == {"file.001.gfs": label + other.report.set_id}
+    assert report.shards[1].path is None
+    assert report.state == "repairable"
+    files.assert_decodes()
+    repaired = {shard.index: Path(shard.path).read_bytes() for shard in files.repair().repaired}
+    assert repaired == {index: files.original[str(files.paths[index])] for index in (0, 1, 2)}
+    assert files.verify().state == "intact"
+
+
 def test_shard_without_one_sound_frame_is_known_by_its_name(files: FileSet) -> None:
     files.paths[1].write_bytes(b"")
     files.paths[4].write_bytes(random_bytes(len(files.original[str(files.paths[4])])))

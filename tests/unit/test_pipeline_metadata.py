@@ -160,9 +160,10 @@ def test_hostile_metadata_frames(tmp_path: Path, fields_: dict[str, int]) -> Non
 
 def test_header_that_contradicts_the_text(tmp_path: Path) -> None:
     files = make_set(tmp_path, b"abc", 3, 2)
-    for at, value in ((48, 5), (52, 4), (56, 1), (60, 4), (32, 99)):
+    # shard 8 of 5, k = 4, m = 1, w = 12, another set id
+    for at, change in ((48, 8), (52, 7), (56, 3), (60, 4), (32, 99)):
         frame = bytearray(files.original[str(files.paths[0])][:4096])
-        frame[at] = value
+        frame[at] ^= change
         seal(frame, XXH3)
         files.change(0, 0, bytes(frame))
         with pytest.raises(ShardFormatError, match="contradicts itself"):

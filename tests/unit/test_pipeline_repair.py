@@ -98,6 +98,18 @@ def test_every_kind_of_bad_frame_is_named(files: FileSet, tmp_path: Path) -> Non
     files.assert_original()
 
 
+def test_slack_is_checked_where_all_else_is_good(files: FileSet) -> None:
+    last = 3 * 512 * 60 + 9 - 60 * 1536
+    resealed(files, 0, 60, slack=(HEADER_BYTES + last, b"\x01"))
+    resealed(files, 2, 60, slack=(HEADER_BYTES + 511, b"\x80"))  # all of this block is slack
+    report = files.verify()
+    assert report.damage[:, 60].tolist() == [FrameStatus.SLACK, 0, FrameStatus.SLACK, 0, 0]
+    assert not report.damage[:, :60].any()
+    files.assert_decodes()
+    files.repair()
+    files.assert_original()
+
+
 def test_blocks_swapped_inside_and_between_shards(files: FileSet) -> None:
     own = [files.original[str(path)] for path in files.paths]
     a, b, c = files.offset(10), files.offset(20), files.offset(30)

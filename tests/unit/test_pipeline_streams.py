@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from gfcode.errors import ParameterError, UnrecoverableError
+from gfcode.errors import ParameterError, ShardSetError, UnrecoverableError
 from gfcode.pipeline import decode_file, encode_file, repair_set, verify_set
+from gfcode.pipeline.frame import FLAG_LAST, XXH3, seal
 from gfcode.pipeline.metadata import parse_metadata
 from tests.unit.shard_files import SMALL_FRAME, FileSet, random_bytes
 
@@ -218,6 +219,18 @@ def test_end_found_though_every_shard_is_extended(tmp_path: Path) -> None:
     files.assert_decodes()
     assert repair_set(files.directory, durable=False).before.size == len(files.data)
     files.assert_original()
+
+
+def test_two_ends_are_refused(tmp_path: Path) -> None:
+    files = stream_set(tmp_path, random_bytes(3 * BLOCK * 5))
+    frame = bytearray(files.original[str(files.paths[1])][files.offset(2) : files.offset(3)])
+    frame[28] = FLAG_LAST
+    seal(frame, XXH3)
+    files.change(1, files.offset(2), bytes(frame))
+    os.truncate(files.paths[1], files.offset(3))
+    with pytest.raises(ShardSetError, match=r"end set .* at different stripes"):
+        files.verify()
+    files.assert_decodes(paths=[path for path in files.paths if path != files.paths[1]])
 
 
 def test_stream_without_an_end_is_beyond_repair(tmp_path: Path) -> None:
