@@ -177,16 +177,16 @@ def _piece(problem: Problem, pieces: int) -> int:
 
 
 def _matrix_tiles(problem: Problem, pieces: int, piece: int) -> tuple[int, int]:
-    """Tiles of a piece, and how many of them are whole and aligned in every piece."""
+    """Tiles of a piece, and how many of them are whole in every piece."""
     halves, layout = halves_of(problem.layout.w), problem.layout
     first, last = min(piece, problem.length), problem.length - (pieces - 1) * piece
     if layout.name == "words":
         tile = 128 * halves
-        tiles, whole, needed = -(-first // tile), last // tile, 16
+        tiles, whole = -(-first // tile), last // tile
     else:
         window, units = 8 * halves * layout.packet_bytes, layout.packet_bytes // 4
-        tiles, whole, needed = -(-(-(-first // window) * units) // 8), last // window * units // 8, 4
-    return max(1, tiles), whole if problem.alignment >= needed else 0
+        tiles, whole = -(-(-(-first // window) * units) // 8), last // window * units // 8
+    return max(1, tiles), whole
 
 
 def _min_blocks(operands: Operands, layout: Layout, columns: int, *, sliced: bool) -> int:
@@ -222,6 +222,7 @@ def bitmatmul_build(problem: Problem, device: DeviceInfo, tuning: Tuning = Tunin
             ("SLICED", int(sliced)),
             ("STAGES", stages),
             ("PIECES", pieces),
+            ("UNALIGNED", int(problem.alignment < (4 if packets else 16))),
             ("TABLE", int(problem.table)),
             ("OPERANDS_U8", int(operands == "u8")),
             ("THREADS", threads),
@@ -279,10 +280,9 @@ def xor_launch(problem: Problem, device: DeviceInfo, source: str, program: str, 
         strip, units = layout.strip_bytes, layout.packet_bytes // (4 * vector)
         strips = problem.length // strip
         tiles, whole = -(-strips * units // _LANES), strips * units // _LANES
-        whole = whole if problem.alignment >= 4 * vector else 0
     else:
         tile = 128 * planes
-        tiles, whole = -(-problem.length // tile), problem.length // tile if problem.alignment >= 16 else 0
+        tiles, whole = -(-problem.length // tile), problem.length // tile
     build = Build(
         source,
         (
@@ -290,6 +290,7 @@ def xor_launch(problem: Problem, device: DeviceInfo, source: str, program: str, 
             ("PACKET_BYTES", layout.packet_bytes if packets else 4),
             ("PLANES", planes),
             ("VECTOR", vector),
+            ("UNALIGNED", int(problem.alignment < (4 * vector if packets else 16))),
             ("TABLE", int(problem.table)),
             ("THREADS", threads),
             ("MIN_BLOCKS", minimum),

@@ -100,7 +100,7 @@ def pack(rows: npt.NDArray[np.uint8], w: int, build: Build) -> PackedMatrices:
     found = padded[:, row[None, :, :, :, :, None], source[:, None, None]]
     if bit is not None and weight is not None:
         found = (found >> bit[:, None, :] & 1) << weight[:, None, :]
-    packed = found.astype(np.uint8).view("<u4")[..., 0]  # (matrices, slice, group, half, i, lane)
+    packed = np.ascontiguousarray(found, np.uint8).view("<u4")[..., 0]  # (matrices, slice, group, half, i, lane)
     live = packed.any(axis=(-2, -1)).astype(np.uint8)
     shape = (matrices, slices, groups, halves, words // 4, 4, 32)
     ordered = packed.reshape(shape).swapaxes(-1, -2).astype(np.uint32)

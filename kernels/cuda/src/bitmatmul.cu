@@ -10,6 +10,7 @@
 //   SLICED                 0: K covers all inputs. 1: inputs come in slices of K, whose products are summed
 //   STAGES                 slices (or tiles) under way at once, see feed.cuh
 //   PIECES                 pieces of a block that count as further blocks, so that no output column idles where r < 4
+//   UNALIGNED              1: addresses may be anything. 0: they are multiples of 16 (of 4 in `packets`)
 //   TABLE                  0: blocks at strides. 1: at addresses from tables
 //   OPERANDS_U8            1: eight-bit MMA. 0: one-bit MMA
 //   THREADS, MIN_BLOCKS    of a block, and blocks that a multiprocessor must be able to hold

@@ -92,7 +92,7 @@ struct Feed {
       for (int i = 0; i < SHARES; i++) {
         i64 n;
         const u8 *p = part(k, ahead, i, offset, &n);
-        if (whole) {
+        if (whole && !UNALIGNED) {
 #pragma unroll
           for (int q = 0; q < SLOTS; q++) copy_async(place(stage, i, q), p + q * (PACKETS ? PACKET_BYTES : 128));
         } else {

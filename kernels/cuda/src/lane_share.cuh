@@ -42,13 +42,16 @@ DEVICE u32 part_of(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y :
 DEVICE void load_share(u32 *raw, const u8 *p, i64 n, bool whole) {
 #if PACKETS
 #pragma unroll
-  for (int q = 0; q < RAW; q++)
-    if (whole) raw[q] = load_once<u32>(p + q * PACKET_BYTES);
-    else raw[q] = (i64)q * PACKET_BYTES < n ? load_word(p + q * PACKET_BYTES) : 0;
+  for (int q = 0; q < RAW; q++) {
+    const u8 *packet = p + q * PACKET_BYTES;
+    if (UNALIGNED) raw[q] = (i64)q * PACKET_BYTES < n ? load_word(packet) : 0;
+    else if (whole) raw[q] = load_once<u32>(packet);
+    else raw[q] = (i64)q * PACKET_BYTES < n ? load_once<u32>(packet) : 0;
+  }
 #else
 #pragma unroll
   for (int h = 0; h < HALVES; h++) {
-    const uint4 v = whole ? load_once<uint4>(p + 128 * h) : load_edge(p + 128 * h, n - 128 * h);
+    const uint4 v = whole && !UNALIGNED ? load_once<uint4>(p + 128 * h) : load_edge(p + 128 * h, n - 128 * h);
 #pragma unroll
     for (int i = 0; i < 4; i++) raw[4 * h + i] = part_of(v, i);
   }
@@ -58,14 +61,17 @@ DEVICE void load_share(u32 *raw, const u8 *p, i64 n, bool whole) {
 DEVICE void store_share(u8 *p, const u32 *raw, i64 n, bool whole) {
 #if PACKETS
 #pragma unroll
-  for (int q = 0; q < RAW; q++)
-    if (whole) store_once<u32>(p + q * PACKET_BYTES, raw[q]);
-    else if ((i64)q * PACKET_BYTES < n) store_word(p + q * PACKET_BYTES, raw[q]);
+  for (int q = 0; q < RAW; q++) {
+    u8 *packet = p + q * PACKET_BYTES;
+    if (!whole && (i64)q * PACKET_BYTES >= n) continue;
+    if (UNALIGNED) store_word(packet, raw[q]);
+    else store_once<u32>(packet, raw[q]);
+  }
 #else
 #pragma unroll
   for (int h = 0; h < HALVES; h++) {
     const uint4 v = make_uint4(raw[4 * h], raw[4 * h + 1], raw[4 * h + 2], raw[4 * h + 3]);
-    if (whole) store_once<uint4>(p + 128 * h, v);
+    if (whole && !UNALIGNED) store_once<uint4>(p + 128 * h, v);
     else store_edge(p + 128 * h, n - 128 * h, v);
   }
 #endif

@@ -2,6 +2,8 @@
 //
 // A Word is VECTOR words of a bit plane side by side; XOR of Words is all that the programs do. No PTX is needed here.
 //
+// UNALIGNED says that addresses may be anything; without it they are multiples of a load's width. VECTOR is 1 with it.
+//
 //   packets  a lane owns 4 · VECTOR bytes of each of the PLANES packets of one strip; a tile is 32 such units.
 //   words    a lane owns PLANES · 4 bytes of a tile, 16 at a time, so that a load instruction takes 512 contiguous bytes
 //            of a block; an 8 x 8 bit transpose makes planes of them. VECTOR is 1; with w = 16 low and high bytes are
@@ -63,7 +65,7 @@ struct Lane {
   const Work &k;
   const u32 stripe;
   i64 offset;  // of its part, from the start of a block
-  bool whole;  // full-width moves are possible
+  bool whole;  // all of a tile of `words` exists
   bool live;   // it has a part at all
 
   DEVICE Lane(const Work &k, const Walk &walk) : k(k), stripe(walk.stripe), whole(walk.tile < k.whole_tiles) {
@@ -87,17 +89,13 @@ struct Lane {
 #if PACKETS
 #pragma unroll
     for (int b = 0; b < PLANES; b++)
-      if (whole) {
-        plane[b] = load_vector(p + b * PACKET_BYTES);
-      } else {
-#pragma unroll
-        for (int v = 0; v < VECTOR; v++) plane[b].part[v] = load_word(p + b * PACKET_BYTES + 4 * v);
-      }
+      if (UNALIGNED) plane[b].part[0] = load_word(p + b * PACKET_BYTES);
+      else plane[b] = load_vector(p + b * PACKET_BYTES);
 #else
     u32 raw[PLANES];
 #pragma unroll
     for (int i = 0; i < PLANES / 4; i++) {
-      const uint4 q = whole ? load_once<uint4>(p + 512 * i) : load_edge(p + 512 * i, k.length - offset - 512 * i);
+      const uint4 q = whole && !UNALIGNED ? load_once<uint4>(p + 512 * i) : load_edge(p + 512 * i, k.length - offset - 512 * i);
       raw[4 * i] = q.x; raw[4 * i + 1] = q.y; raw[4 * i + 2] = q.z; raw[4 * i + 3] = q.w;
     }
     u32 bits[PLANES];
@@ -123,12 +121,8 @@ struct Lane {
 #if PACKETS
 #pragma unroll
     for (int b = 0; b < PLANES; b++)
-      if (whole) {
-        store_vector(p + b * PACKET_BYTES, plane[b]);
-      } else {
-#pragma unroll
-        for (int v = 0; v < VECTOR; v++) store_word(p + b * PACKET_BYTES + 4 * v, plane[b].part[v]);
-      }
+      if (UNALIGNED) store_word(p + b * PACKET_BYTES, plane[b].part[0]);
+      else store_vector(p + b * PACKET_BYTES, plane[b]);
 #else
     u32 bits[PLANES], raw[PLANES];
 #pragma unroll
@@ -144,7 +138,7 @@ struct Lane {
 #pragma unroll
     for (int i = 0; i < PLANES / 4; i++) {
       const uint4 q = make_uint4(raw[4 * i], raw[4 * i + 1], raw[4 * i + 2], raw[4 * i + 3]);
-      if (whole) store_once<uint4>(p + 512 * i, q);
+      if (whole && !UNALIGNED) store_once<uint4>(p + 512 * i, q);
       else store_edge(p + 512 * i, k.length - offset - 512 * i, q);
     }
 #endif

@@ -18,7 +18,7 @@ struct Work {
   u32 c, r;                 // input and output blocks of a stripe
   u32 stripes;
   u32 tiles;                // tiles of a piece; a tile is what a warp does at once
-  u32 whole_tiles;          // the first so many tiles are whole in every piece, and aligned: full-width moves
+  u32 whole_tiles;          // the first so many tiles are whole in every piece
   u32 step_stripe, step_tile;  // warps of the grid = step_stripe * tiles + step_tile
   u32 span;                 // groups of output blocks summed in shared memory at once (bitmatmul, sliced)
 };

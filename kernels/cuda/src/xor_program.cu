@@ -2,7 +2,7 @@
 //
 // program.cuh is generated (xor_text.py): apply_program(lane) loads the planes of each input block once, ahead of their
 // use, XORs them in registers and stores each output block once. Macros: PACKETS, PACKET_BYTES, PLANES (bit planes of a
-// block that a lane holds), VECTOR, TABLE, THREADS, MIN_BLOCKS.
+// block that a lane holds), VECTOR, UNALIGNED, TABLE, THREADS, MIN_BLOCKS.
 #include "planes.cuh"
 #include "program.cuh"
 

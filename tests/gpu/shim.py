@@ -1,0 +1,297 @@
+"""A device that is this CPU: it runs the kernels' own sources through g++ and the host shim, and defers all it is told.
+
+Work enqueued on a stream is done only when something waits for it, as late as possible, and memory is poisoned where it
+is taken and given back. So an order between streams that the engine forgets, or memory that it drops too early, shows
+as wrong bytes.
+"""
+
+import ctypes
+import functools
+import hashlib
+import shutil
+import subprocess
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gfcode.errors import DeviceError, DeviceMemoryError
+from gfcode.kernels.cuda.device import Event, Kernel, Location, Memory, PinnedMemory, Stream
+from gfcode.kernels.cuda.launch import Build, DeviceInfo, Launch
+from gfcode.kernels.cuda.source import headers_for, kernel_source
+from gfcode.kernels.cuda.work import Work
+
+HERE = Path(__file__).parent
+SHIM_FILES = ("host_shim.h", "host_entry.cpp")
+
+
+def missing() -> str | None:
+    """Why kernels cannot be run here; None if they can."""
+    return None if shutil.which("g++") else "g++ is not installed"
+
+
+@functools.cache
+def compiler_version() -> str:
+    """Return the name of the compiler and of the shim, for keys of caches."""
+    version = subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    shim = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in SHIM_FILES)).hexdigest()
+    return f"{version} shim {shim}"
+
+
+def compile_host(build: Build, changes: Callable[[str, str], str] = lambda _, text: text) -> bytes:
+    """Compile a kernel for this CPU; `changes` may alter each source by name."""
+    with tempfile.TemporaryDirectory(prefix="gfcode-shim-") as folder:
+        sources = {**headers_for(build), build.source: kernel_source(build)}
+        for name, text in sources.items():
+            Path(folder, name).write_text(changes(name, text))
+        defines = [f"-D{name}={value}" for name, value in build.defines]
+        target = Path(folder, "kernel.so")
+        command = ["g++", "-O1", "-std=c++17", "-shared", "-fPIC", "-Wall", "-Wno-unknown-pragmas", "-Werror"]
+        command += ["-DGFCODE_HOST_SHIM", f'-DSHIM_SOURCE="{build.source}"', f"-DSHIM_KERNEL={build.kernel}", *defines]
+        command += [f"-I{HERE}", f"-I{folder}", "-o", str(target), str(HERE / "host_entry.cpp")]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode:
+            raise DeviceError(f"g++ cannot compile {build.source}: {result.stderr[:2000]}")
+        return target.read_bytes()
+
+
+class HostKernel:
+    """A kernel as a library of this process."""
+
+    def __init__(self, image: bytes) -> None:
+        with tempfile.NamedTemporaryFile(suffix=".so") as file:
+            file.write(image)
+            file.flush()
+            self.library = ctypes.CDLL(file.name)
+        self.library.shim_products.restype = ctypes.c_ulonglong
+        self.lock = threading.Lock()  # the shim has one CUDA thread at a time
+
+    def set(self, name: str, value: int) -> None:
+        """Set a switch of the shim."""
+        ctypes.c_int.in_dll(self.library, name).value = value
+
+    def products(self) -> int:
+        """Matrix products that were made so far."""
+        return int(self.library.shim_products())
+
+    def run(self, work: Work, blocks: int, threads: int, shared_bytes: int) -> None:
+        """Run to the end; raise what the shim finds wrong."""
+        with self.lock:
+            failed = self.library.shim_launch(ctypes.byref(work), blocks, threads, shared_bytes)
+            if failed:
+                raise DeviceError((ctypes.c_char * 256).in_dll(self.library, "shim_message").value.decode())
+
+
+class _Memory:
+    def __init__(self, address: int) -> None:
+        self.address = address
+
+
+class _Pinned:
+    def __init__(self, array: npt.NDArray[np.uint8]) -> None:
+        self.bytes = array
+
+
+class _Mark:
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.reached = False
+
+
+class DeviceArray:
+    """An array that claims to be in device memory."""
+
+    def __init__(self, array: npt.NDArray[Any], stream: int | None = None) -> None:
+        self.array = array
+        self.stream = stream
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        contiguous = self.array.flags.c_contiguous
+        return {
+            "shape": self.array.shape,
+            "typestr": self.array.dtype.str,
+            "data": (self.array.__array_interface__["data"][0], not self.array.flags.writeable),
+            "strides": None if contiguous else self.array.strides,
+            "version": 3,
+            "stream": self.stream,
+        }
+
+
+class ShimDevice:
+    """See the module. `limit` is the device memory that there is; `images` counts compilations."""
+
+    def __init__(self, capability: int = 90, limit: int = 1 << 40) -> None:
+        self.info = DeviceInfo(f"host shim as sm_{capability}", capability, 1, 64 << 10)
+        self.number = 0
+        self.compiler = compiler_version()
+        self.limit = limit
+        self.used = 0
+        self.compiled: list[Build] = []
+        self.kernels: list[HostKernel] = []
+        self.launches: list[tuple[Launch, Stream]] = []
+        self.copies: list[tuple[str, int]] = []
+        self.fail_launch: str | None = None
+        self.seconds: list[float] = []  # what `elapsed` returns next
+        self.places: dict[int, tuple[int, Location]] = {}
+        self.queues: dict[Stream, list[Callable[[], None]]] = {0: []}
+        self.current: Stream = 0
+        self._next_stream = 1 << 32
+        self._lock = threading.RLock()
+
+    # Kernels
+
+    def compile(self, build: Build) -> bytes:
+        self.compiled.append(build)
+        return compile_host(build)
+
+    def load(self, image: bytes, kernel: str) -> Kernel:
+        if image[:4] != b"\x7fELF":
+            raise DeviceError(f"loading the kernel {kernel} failed: not an image")
+        self.kernels.append(HostKernel(image))
+        return self.kernels[-1]
+
+    def launch(self, kernel: Kernel, launch: Launch, work: Work, stream: Stream) -> None:
+        if self.fail_launch:
+            raise DeviceError(self.fail_launch)
+        assert isinstance(kernel, HostKernel)
+        own = Work.from_buffer_copy(work)
+        self.launches.append((launch, stream))
+        self._enqueue(stream, lambda: kernel.run(own, launch.blocks, launch.threads, launch.shared_bytes))
+
+    # Streams
+
+    def _enqueue(self, stream: Stream, action: Callable[[], None]) -> None:
+        with self._lock:
+            self.queues[stream].append(action)
+
+    def _advance(self, mark: _Mark) -> None:
+        while not mark.reached:
+            self.queues[mark.stream].pop(0)()
+
+    def current_stream(self) -> Stream:
+        return self.current
+
+    def new_stream(self) -> Stream:
+        with self._lock:
+            self._next_stream += 1
+            self.queues[self._next_stream] = []
+            return self._next_stream
+
+    def close_stream(self, stream: Stream) -> None:
+        with self._lock:
+            self.finish(stream)
+            del self.queues[stream]
+
+    def record(self, stream: Stream) -> Event:
+        mark = _Mark(stream)
+
+        def reach() -> None:
+            mark.reached = True
+
+        self._enqueue(stream, reach)
+        return mark
+
+    def wait(self, stream: Stream, event: Event) -> None:
+        assert isinstance(event, _Mark)
+        self._enqueue(stream, lambda: self._advance(event))
+
+    def synchronize(self, event: Event) -> None:
+        assert isinstance(event, _Mark)
+        with self._lock:
+            self._advance(event)
+
+    def finish(self, stream: Stream) -> None:
+        """Do all that a stream has before it."""
+        self.synchronize(self.record(stream))
+
+    def elapsed(self, start: Event, end: Event) -> float:
+        assert isinstance(start, _Mark)
+        assert isinstance(end, _Mark)
+        assert start.reached
+        assert end.reached
+        return self.seconds.pop(0) if self.seconds else 1.0
+
+    # Memory
+
+    def _take(self, size: int, kind: str) -> tuple[npt.NDArray[np.uint8], int]:
+        if kind == "device" and self.used + size > self.limit:
+            raise DeviceMemoryError(f"{self.info.name}: out of memory allocating {size} bytes")
+        memory = np.full(size + 256, 0xA5, np.uint8)
+        start = -memory.ctypes.data % 256
+        array = memory[start : start + size]
+        address = int(array.ctypes.data)
+        self.places[address] = (size, Location("device" if kind == "device" else "pinned", self.number))
+        if kind == "device":
+            self.used += size
+        return array, address
+
+    def allocate(self, size: int, stream: Stream) -> Memory:
+        with self._lock:
+            array, address = self._take(size, "device")
+        memory = _Memory(address)
+
+        def poison() -> None:
+            array[:] = 0x5A
+            self.places.pop(address, None)
+            self.used -= size
+
+        # Given back in the order of the stream that took it, as pools do.
+        weakref.finalize(memory, lambda: self.queues.get(stream, []).append(poison))
+        return memory
+
+    def allocate_pinned(self, size: int) -> PinnedMemory:
+        with self._lock:
+            return _Pinned(self._take(size, "pinned")[0])
+
+    def pinned_array(self, *shape: int) -> npt.NDArray[np.uint8]:
+        """Return page-locked memory as a caller would have it."""
+        return self.allocate_pinned(int(np.prod(shape))).bytes.reshape(shape)
+
+    def device_array(self, array: npt.NDArray[Any]) -> DeviceArray:
+        """Return a copy in device memory; it lives as long as the device."""
+        memory, _ = self._take(max(1, array.nbytes), "device")
+        memory[: array.nbytes] = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
+        return DeviceArray(memory[: array.nbytes].view(array.dtype).reshape(array.shape))
+
+    def copy(self, to: int, source: int, size: int, stream: Stream) -> None:
+        self.copies.append(("copy", size))
+        self._move(to, size, source, size, size, 1, stream)
+
+    def copy_rows(
+        self, to: int, to_stride: int, source: int, source_stride: int, width: int, rows: int, stream: Stream
+    ) -> None:
+        assert min(to_stride, source_stride) >= width
+        self.copies.append(("rows", width * rows))
+        self._move(to, to_stride, source, source_stride, width, rows, stream)
+
+    def _move(
+        self, to: int, to_stride: int, source: int, source_stride: int, width: int, rows: int, stream: Stream
+    ) -> None:
+        kept = None
+        if self.locate(source).kind == "host":  # ordinary memory has been read when the call returns
+            kept = ctypes.create_string_buffer(ctypes.string_at(source, (rows - 1) * source_stride + width))
+            source = ctypes.addressof(kept)
+
+        def move() -> None:
+            for row in range(rows):
+                ctypes.memmove(to + row * to_stride, source + row * source_stride, width)
+            kept  # noqa: B018 - lives until here
+
+        self._enqueue(stream, move)
+        if self.locate(to).kind == "host":  # and it has been written
+            self.finish(stream)
+
+    def locate(self, address: int) -> Location:
+        for start, (size, location) in self.places.items():
+            if start <= address < start + size:
+                return location
+        return Location("host", 0)
+
+    def from_dlpack(self, array: object) -> object:
+        return DeviceArray(np.from_dlpack(array))  # type: ignore[arg-type] # only its protocol is used
