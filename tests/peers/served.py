@@ -15,7 +15,7 @@ import numpy as np
 
 from tests.peers.base import Bytes, PeerError, PeerMissingError, complete, debian_version, program_cache
 
-__all__ = ["Served", "hadoop", "klauspost"]
+__all__ = ["Served", "hadoop", "klauspost", "split_file"]
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 KLAUSPOST = "src/github.com/klauspost/reedsolomon"
@@ -78,6 +78,14 @@ class Served:
         names = ",".join(map(str, lost))
         answer = self.server.ask(f"rebuild {self.variant} {k} {m} {length} {names}", blocks)
         return dict(zip(lost, np.frombuffer(answer, np.uint8).reshape(len(lost), length), strict=True))
+
+
+def split_file(peer: Served, content: bytes, k: int, m: int) -> list[bytes]:
+    """Return all shards of a file as the program cuts and encodes it."""
+    block = np.frombuffer(content, np.uint8)
+    answer = peer.server.ask(f"split {peer.variant} {k} {m} {len(block)}", [block])
+    length = len(answer) // (k + m)
+    return [answer[i * length : (i + 1) * length] for i in range(k + m)]
 
 
 def go_version(go: str) -> str:

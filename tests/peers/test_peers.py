@@ -4,14 +4,17 @@ import math
 import warnings
 from collections.abc import Iterator
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gfcode import Codec
 from gfcode.errors import ParameterError, UnrecoverableError
-from tests.peers.base import Bytes, Peer, PeerError, Variant, filled
+from gfcode.pipeline.raw import raw_encode
+from tests.peers.base import Bytes, Peer, PeerError, PeerMissingError, Variant, filled
 from tests.peers.isal import isal_pq
+from tests.peers.served import klauspost, split_file
 from tests.peers.variants import VARIANTS
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore::gfcode.codec.preset_codec.UncertifiedWarning")]
@@ -100,7 +103,7 @@ def test_what_the_peer_refuses_is_refused(title: str) -> None:
     for peer in peers_of(variant):
         for k, m in variant.refused:
             with pytest.raises(PeerError):
-                # An odd length where possible: klauspost takes over 256 shards of whole lines, by another code (Leopard).
+                # An odd length where possible: klauspost takes more shards of whole lines, by another code (Leopard).
                 peer.encode(filled(k, variant.lengths[-1]), m)
 
 
@@ -119,6 +122,20 @@ def test_pq_check_accepts_what_is_rebuilt_here() -> None:
         wrong = np.stack([shards[i] for i in range(k + 2)])
         wrong[k, 100] ^= 1
         assert not peer.consistent(wrong)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 1000, 4097])
+def test_raw_files_are_those_of_klauspost_split(tmp_path: Path, size: int) -> None:
+    """Its example programs write what Split and Encode make, to FILE.0, FILE.1, ..."""
+    try:
+        peer = klauspost("default")()
+    except PeerMissingError as error:
+        pytest.skip(str(error))
+    content = filled(1, size).tobytes()
+    (tmp_path / "f").write_bytes(content)
+    report = raw_encode(str(tmp_path / "f"), Codec.preset("klauspost", 4, 2), out=str(tmp_path))
+    assert [Path(path).name for path in report.paths] == [f"f.{index}" for index in range(6)]
+    assert [Path(path).read_bytes() for path in report.paths] == split_file(peer, content, 4, 2)
 
 
 def test_pyeclib_fragments_hold_the_same_bytes() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gfcode import Codec
 from gfcode.codec.preset_codec import PresetCodec
+from gfcode.codec.presets import PRESETS
 from gfcode.errors import ParameterError, ShardSetError
 from gfcode.pipeline.raw import raw_encode, raw_repair, raw_verify
 from gfcode.pipeline.raw_locate import Locator
@@ -202,6 +203,21 @@ def test_contiguous_encode_and_every_repair(tmp_path: Path, size: int, name: str
         assert all(Path(path).read_bytes() == shards[i] for i, path in made.items())
         assert len(done.read) <= 3
         assert len(done.read) + len(done.checked) == 5 - len(lost)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_encodes_and_repairs_files(tmp_path: Path, name: str) -> None:
+    m = {"hdfs-xor": 1}.get(name, 2)
+    codec = Codec.preset(name, 4, m)
+    source = tmp_path / "f"
+    source.write_bytes(filled(1, 30_001).tobytes())
+    report = raw_encode(str(source), codec, out=str(tmp_path))
+    shards = [Path(path).read_bytes() for path in report.paths]
+    lost = (0, 3)[:m]
+    kept = {i: path for i, path in enumerate(report.paths) if i not in lost}
+    raw_repair(kept, {i: report.paths[i] for i in lost}, codec, force=True)
+    assert [Path(path).read_bytes() for path in report.paths] == shards
+    assert raw_verify(dict(enumerate(report.paths)), codec).state == "consistent"
 
 
 @pytest.mark.parametrize("size", [70, 129, 200, 255, 256, 300])

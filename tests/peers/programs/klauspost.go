@@ -4,8 +4,10 @@
 //
 //	encode VARIANT K M LENGTH\n          and K·LENGTH bytes of data
 //	rebuild VARIANT K M LENGTH LOST\n    and (K+M)·LENGTH bytes of shards; LOST is i,j,...
+//	split VARIANT K M LENGTH\n           and LENGTH bytes of a file
 //
-// The answer is "ok N\n" and N bytes (the parity; the lost shards in the order asked for), or "refused REASON\n".
+// The answer is "ok N\n" and N bytes (the parity; the lost shards in the order asked for; all shards), or
+// "refused REASON\n".
 package main
 
 import (
@@ -82,6 +84,18 @@ func rebuild(options []reedsolomon.Option, shards [][]byte, k, m int, lost []int
 	return found, nil
 }
 
+func split(options []reedsolomon.Option, file []byte, k, m int) ([][]byte, error) {
+	code, err := reedsolomon.New(k, m, options...)
+	if err != nil {
+		return nil, err
+	}
+	shards, err := code.Split(file)
+	if err != nil {
+		return nil, err
+	}
+	return shards, code.Encode(shards)
+}
+
 func main() {
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	out := bufio.NewWriterSize(os.Stdout, 1<<20)
@@ -95,7 +109,10 @@ func main() {
 		m, _ := strconv.Atoi(words[3])
 		length, _ := strconv.Atoi(words[4])
 		options, known := variants[words[1]]
-		if words[0] == "encode" {
+		if words[0] == "split" {
+			shards, err := split(options, read(in, 1, length)[0], k, m)
+			answer(out, shards, err)
+		} else if words[0] == "encode" {
 			data := read(in, k, length)
 			if !known {
 				answer(out, nil, fmt.Errorf("unknown variant %s", words[1]))
