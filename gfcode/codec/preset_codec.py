@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable, Mapping
 from itertools import combinations
+from operator import index as as_index
 
 from gfcode.codec.arguments import BlockLike, shards_of
 from gfcode.codec.group_plan import GroupPlanner, prepare
@@ -12,7 +13,7 @@ from gfcode.codec.reed_solomon import Codec
 from gfcode.codec.spans import VerifyReport, verify
 from gfcode.engine.protocol import Engine, Operator, Product
 from gfcode.engine.registry import AutomaticEngine, get_engine
-from gfcode.errors import BlockError, NotMDSError
+from gfcode.errors import BlockError, NotMDSError, ParameterError
 from gfcode.matrix import gf2
 from gfcode.matrix.certificate import Certificate, certify
 from gfcode.params import Layout
@@ -52,6 +53,8 @@ class PresetCodec(Codec):
         options: Mapping[str, int],
     ) -> None:
         preset = find_preset(name)
+        k, m = _integer("k", k), _integer("m", m)
+        options = {option: _integer(option, value) for option, value in options.items()}
         recipe = preset.recipe(k, m, **options)
         self.k, self.m, self.n = k, m, k + m
         self.family = preset.name
@@ -123,6 +126,13 @@ class PresetCodec(Codec):
             raise BlockError(f"no shard of the {len(given)} given is determined by the others: nothing can be compared")
         self._shape(given)
         return verify(given, basis, self._plans().find(basis, spare), self.block_multiple)
+
+
+def _integer(name: str, value: int) -> int:
+    try:
+        return as_index(value)
+    except TypeError:
+        raise ParameterError(f"{name} must be an integer, not {value!r}") from None
 
 
 def _certificate(name: str, recipe: Recipe, *, allow_uncertified: bool) -> Certificate:

@@ -7,7 +7,7 @@ are noticed only where more shards are given than are needed.
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from gfcode.codec.preset_codec import PresetCodec
 from gfcode.engine.buffers import allocate
 from gfcode.engine.protocol import Blocks
-from gfcode.errors import InputChangedError, ParameterError, ShardSetError, UnrecoverableError
+from gfcode.errors import InputChangedError, ParameterError, ShardSetError, TargetExistsError, UnrecoverableError
 from gfcode.pipeline.files import Temporaries, write_at
 from gfcode.pipeline.raw_locate import Locator, differences
 from gfcode.pipeline.raw_report import RawEncodeReport, RawRepairReport, RawVerifyReport, WrongShard, merged, runs
@@ -86,7 +86,7 @@ def raw_encode(
             cell, lengths = unit, lengths_by_size(size if short else whole, k, m, unit, multiple)
         stem = os.path.join(out, os.path.basename(source) if name is None else name)
         targets = [f"{stem}.{index}" for index in range(n)]
-        _refuse_source(targets, found)
+        _check_targets(targets, {source: found}, force=force)
         reader = StripedFile(fd, source, size, k, cell)
         span = -(-max(lengths, default=0) // multiple) * multiple
         with made_directories([out]), Temporaries() as temporaries:
@@ -157,6 +157,7 @@ def raw_repair(
     spare = tuple(shard for shard in available if shard not in basis) if check else ()
     notes = []
     with RawFiles(shards) as files:
+        _check_targets([missing[index] for index in want], files.stats, force=force)
         lengths, certain = lengths_of_all(
             files.lengths, files.paths, codec.k, codec.m, codec.block_multiple, unit, size
         )
@@ -281,14 +282,20 @@ def _write(fd: int, row: Bytes, offset: int, total: int) -> None:
         write_at(fd, [row[:kept].data], offset)
 
 
-def _refuse_source(targets: Iterable[str], source: os.stat_result) -> None:
+def _check_targets(targets: Sequence[str], inputs: Mapping[str, os.stat_result], *, force: bool) -> None:
+    """Refuse targets that are inputs, stand twice, or exist and may not be replaced."""
+    identities = {(found.st_dev, found.st_ino): path for path, found in inputs.items()}
+    if len(set(map(os.path.abspath, targets))) < len(targets):
+        raise ParameterError("two shards would be written to one file")
     for target in targets:
         try:
             found = os.stat(target)
         except OSError:
             continue
-        if (found.st_dev, found.st_ino) == (source.st_dev, source.st_ino):
-            raise ParameterError(f"{target} is the input itself; give another --name or --out")
+        if (found.st_dev, found.st_ino) in identities:
+            raise ParameterError(f"{target} is an input and would be replaced; name another file")
+        if not force:
+            raise TargetExistsError(f"{target} exists; --force replaces it")
 
 
 def _refuse_disagreement(codec: PresetCodec, given: tuple[int, ...], rows: Bytes, files: RawFiles, offset: int) -> None:

@@ -175,12 +175,20 @@ class RawFiles:
         If one is no regular file, or two are the same file.
     OSError
         If one cannot be opened.
+
+    Attributes
+    ----------
+    paths, lengths : dict of int
+        Path and bytes of each file, by shard index.
+    stats : dict of str to stat_result
+        By path.
     """
 
     def __init__(self, paths: Mapping[int, str]) -> None:
         self.paths = dict(paths)
         self._fds: dict[int, int] = {}
         self.lengths: dict[int, int] = {}
+        self.stats: dict[str, os.stat_result] = {}
         self._seen: dict[tuple[int, int], str] = {}
         try:
             for index, path in self.paths.items():
@@ -198,6 +206,7 @@ class RawFiles:
         if len(self._seen) < len(self._fds):
             raise ShardSetError(f"{other} and {path} are the same file, given as two shards")
         self.lengths[index] = found.st_size
+        self.stats[path] = found
 
     def __enter__(self) -> Self:
         return self

@@ -45,6 +45,15 @@ def test_unknown_names_and_options() -> None:
         Codec.preset("jerasure-cauchy-good", 4, 2, packetsize=8)
 
 
+@pytest.mark.parametrize(("arguments", "named"), [((4.0, 2), "k"), ((4, "2"), "m"), ((4, None), "m")])
+def test_numbers_are_integers(arguments: tuple[Any, Any], named: str) -> None:
+    assert Codec.preset("zfec", *np.array([4, 2])).n == 6
+    with pytest.raises(ParameterError, match=f"{named} must be an integer, not"):
+        Codec.preset("zfec", *arguments)
+    with pytest.raises(ParameterError, match="w must be an integer, not"):
+        Codec.preset("jerasure-reed-sol-van", 4, 2, **{"w": arguments[0] / 1})
+
+
 def test_underscores_are_hyphens() -> None:
     assert find_preset("jerasure_reed_sol_van") is PRESETS["jerasure-reed-sol-van"]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gfcode import Codec
 from gfcode.codec.preset_codec import PresetCodec
 from gfcode.codec.presets import PRESETS
-from gfcode.errors import ParameterError, ShardSetError
+from gfcode.errors import ParameterError, ShardSetError, TargetExistsError
 from gfcode.pipeline.raw import raw_encode, raw_repair, raw_verify
 from gfcode.pipeline.raw_locate import Locator
 from gfcode.pipeline.raw_names import assign_shards, missing_targets
@@ -343,12 +343,27 @@ def test_encode_never_replaces_its_input(tmp_path: Path) -> None:
     source = tmp_path / "a.0"
     source.write_bytes(b"x" * 100)
     codec = Codec.preset("klauspost", 2, 1)
-    with pytest.raises(ParameterError, match="is the input itself"):
+    with pytest.raises(ParameterError, match="is an input and would be replaced"):
         raw_encode(str(source), codec, out=str(tmp_path), name="a", force=True)
     with pytest.raises(ParameterError, match="no regular file"):
         raw_encode(str(tmp_path), codec)
     with pytest.raises(ParameterError, match="--unit"):
         raw_encode(str(source), codec, short=True)
+
+
+def test_repair_never_replaces_its_inputs(tmp_path: Path) -> None:
+    codec = Codec.preset("klauspost", 2, 2)
+    paths, _ = written(tmp_path, codec, 100)
+    kept = {0: paths[0], 1: paths[1], 2: paths[2]}
+    with pytest.raises(ParameterError, match="is an input"):
+        raw_repair(kept, {3: paths[0]}, codec, force=True)
+    with pytest.raises(ParameterError, match="to one file"):
+        raw_repair({0: paths[0], 1: paths[1]}, {2: "new", 3: "./new"}, codec)
+    with pytest.raises(TargetExistsError, match="--force"):
+        raw_repair(kept, {3: paths[3]}, codec)
+    with pytest.raises(ParameterError, match="shard 2 is given and said to be missing"):
+        raw_repair(kept, {2: "new"}, codec)
+    assert sorted(os.listdir(tmp_path)) == [f"s.{i}" for i in range(4)]
 
 
 @pytest.mark.parametrize(
