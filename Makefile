@@ -9,14 +9,18 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
+CHANGELOG_ARGS ?=
 
-.PHONY: help setup demo test lint format bench clean
+.PHONY: help setup demo test lint format docs docs-serve matrix changelog bench clean
 
 help:
 	@echo 'make demo    install into .venv, then encode, damage, repair and decode a real input of 200 MB or more'
 	echo 'make test    install the test tools, then run every test (PYTEST_ARGS="-k name" picks some)'
 	echo 'make lint    ruff, ruff format, mypy, import-linter'
 	echo 'make format  let ruff rewrite what it can'
+	echo 'make docs    build the pages strictly into site/; make docs-serve serves them while you write'
+	echo 'make matrix  a short suite on each Python 3.11 to 3.14 on PATH'
+	echo 'make changelog  move the fragments of changes/ into CHANGELOG.md (CHANGELOG_ARGS=--draft only shows them)'
 	echo 'make bench   run the benchmark programs in bench/'
 	echo 'make setup   everything a developer needs, pre-commit hooks included'
 	echo 'make clean   remove .venv and what builds and tests leave'
@@ -54,6 +58,10 @@ $(VENV)/lint.stamp: pyproject.toml | $(BIN)/python
 	@$(PIP) --editable '.[test,lint]'
 	touch $@ $(VENV)/test.stamp $(VENV)/core.stamp
 
+$(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
+	@$(PIP) --editable '.[docs]'
+	touch $@ $(VENV)/core.stamp
+
 setup: $(VENV)/lint.stamp
 	@if git rev-parse --git-dir >/dev/null 2>&1; then $(BIN)/pre-commit install; fi
 
@@ -73,6 +81,20 @@ format: $(VENV)/lint.stamp
 	@$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The theme's notice about the future of mkdocs is for its users, not for readers of a build's output.
+docs: $(VENV)/docs.stamp
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean --quiet
+	echo 'site/index.html'
+
+docs-serve: $(VENV)/docs.stamp
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --strict
+
+matrix:
+	@.ci/matrix
+
+changelog: | $(BIN)/python
+	@$(BIN)/python .ci/changelog.py $(CHANGELOG_ARGS)
+
 bench: $(VENV)/core.stamp
 	@shopt -s nullglob
 	programs=(bench/bench_*.py)
@@ -84,5 +106,5 @@ bench: $(VENV)/core.stamp
 	done
 
 clean:
-	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -not -path './.git/*' -exec rm -rf {} +
