@@ -50,8 +50,12 @@ def test_numbers_are_integers(arguments: tuple[Any, Any], named: str) -> None:
     assert Codec.preset("zfec", *np.array([4, 2])).n == 6
     with pytest.raises(ParameterError, match=f"{named} must be an integer, not"):
         Codec.preset("zfec", *arguments)
+
+
+@pytest.mark.parametrize("w", ["8", 8.0, None])
+def test_options_are_integers(w: Any) -> None:
     with pytest.raises(ParameterError, match="w must be an integer, not"):
-        Codec.preset("jerasure-reed-sol-van", 4, 2, **{"w": arguments[0] / 1})
+        Codec.preset("jerasure-reed-sol-van", 4, 2, w=w)
 
 
 def test_underscores_are_hyphens() -> None:
