@@ -12,6 +12,7 @@ from gfcode.cli.options import (
     paths_argument,
     set_option,
     standard_stream,
+    sync_option,
     threads_option,
 )
 from gfcode.cli.progress import progress_bar
@@ -35,6 +36,7 @@ __all__ = ["command"]
 @set_option
 @engine_option
 @threads_option
+@sync_option
 @output_options
 def command(
     console: Console,
@@ -44,6 +46,7 @@ def command(
     set_id: str | None,
     engine: str | None,
     threads: int | None,
+    durable: bool,
 ) -> None:
     """Write the file that is encoded in shards, from any k good frames of each stripe.
 
@@ -58,7 +61,7 @@ def command(
     with parameter_errors(), progress_bar(console, "decode") as progress:
         report = decode_file(
             paths, standard_stream("stdout") if to_stdout else output, set_id=set_id, force=force, engine=engine,
-            threads=threads, progress=progress,
+            threads=threads, durable=durable, progress=progress,
         )  # fmt: skip
     console.result(report.to_json())
     for line in _damage_lines(report):

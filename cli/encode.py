@@ -9,6 +9,7 @@ from gfcode.cli.options import (
     output_options,
     parameter_errors,
     standard_stream,
+    sync_option,
     threads_option,
 )
 from gfcode.cli.progress import progress_bar
@@ -55,6 +56,7 @@ __all__ = ["command"]
 @click.option("--name", metavar="NAME", help="Name of the set, needed for a stream.  [default: the file's name]")
 @engine_option
 @threads_option
+@sync_option
 @click.option("--force", is_flag=True, help="Replace a set of the same name.")
 @output_options
 def command(
@@ -70,6 +72,7 @@ def command(
     name: str | None,
     engine: str | None,
     threads: int | None,
+    durable: bool,
     force: bool,
 ) -> None:
     """Cut FILE (- for stdin) into k data shards and add m parity shards: NAME.000.gfs, NAME.001.gfs, ...
@@ -84,7 +87,7 @@ def command(
         report = encode_file(
             standard_stream("stdin") if file == "-" else file,
             k=k, m=m, w=w, matrix=matrix, layout=layout, frame=frame, out=directories or ".", name=name,
-            engine=engine, threads=threads, force=force, progress=progress,
+            engine=engine, threads=threads, durable=durable, force=force, progress=progress,
         )  # fmt: skip
     console.result(report.to_json())
     console.say(

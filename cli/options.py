@@ -22,6 +22,7 @@ __all__ = [
     "paths_argument",
     "set_option",
     "standard_stream",
+    "sync_option",
     "threads_option",
 ]
 
@@ -71,6 +72,16 @@ def threads_option(function: Command) -> Command:
         type=click.IntRange(min=1),
         metavar="N",
         help="Threads to code with.  [default: one for each core]",
+    )(function)
+
+
+def sync_option(function: Command) -> Command:
+    """Add --sync, handed on as `durable`."""
+    return click.option(
+        "--sync/--no-sync",
+        "durable",
+        default=True,
+        help="Flush to the device what is written before it gets its name, against a loss of power.  [default: sync]",
     )(function)
 
 

@@ -12,6 +12,7 @@ from gfcode.cli.options import (
     parameter_errors,
     paths_argument,
     set_option,
+    sync_option,
     threads_option,
 )
 from gfcode.cli.progress import progress_bar
@@ -33,6 +34,7 @@ __all__ = ["command", "repair_lines"]
 @set_option
 @engine_option
 @threads_option
+@sync_option
 @output_options
 def command(
     console: Console,
@@ -41,6 +43,7 @@ def command(
     set_id: str | None,
     engine: str | None,
     threads: int | None,
+    durable: bool,
 ) -> Exit:
     """Restore every missing or damaged shard of a set, byte for byte as it was encoded.
 
@@ -51,7 +54,9 @@ def command(
     from gfcode.cli.damage_map import colour_for, print_set, verdict
 
     with parameter_errors(), progress_bar(console, "repair") as progress:
-        report = repair_set(paths, out=out, set_id=set_id, engine=engine, threads=threads, progress=progress)
+        report = repair_set(
+            paths, out=out, set_id=set_id, engine=engine, threads=threads, durable=durable, progress=progress
+        )
     console.result(report.to_json())
     print_set(console, report.before)
     for line in repair_lines(report):
