@@ -17,6 +17,8 @@ from gfcode.params import Layout
 
 __all__ = ["Code", "make_code"]
 
+#: The most fragments that liberasurecode takes of any code.
+MOST_FRAGMENTS: Final = 256
 #: Bytes of a packet of `jerasure_rs_cauchy`: 128 C longs.
 CAUCHY_PACKET_BYTES: Final = 1024
 
@@ -76,7 +78,6 @@ def _vandermonde_inverse(k: int, m: int) -> Code:
 def _liberasurecode_vandermonde(k: int, m: int) -> Code:
     """`liberasurecode_rs_vand`: the same at the points 0, 1, 2, ..; columns scaled to give ones in the first parity."""
     field = GF(16)
-    _room("liberasurecode_rs_vand", k, m, field.order)
     parity = interpolation(field, k, successive_points(field, k + m))
     return _words(field, k, field.div(parity, parity[0]))
 
@@ -87,8 +88,8 @@ def _local_groups(k: int, m: int, *, local_parity: int) -> Code:
     if not 1 <= groups <= m or 2 * groups > k:
         raise ParameterError(f"isa_l_rs_lrc needs a local_parity of 1 to m = {m} and at most k / 2, not {groups}")
     field = GF(8, BYTES_POLYNOMIAL)
-    _room("isa_l_rs_lrc", k, m, field.order - 1)
     globals_ = m - groups
+    _room("isa_l_rs_lrc without local parities but one", k, globals_ + 1, field.order - 1)
     rows = interpolation(field, k, field.exp(np.arange(1, k + globals_ + 2, dtype=np.int64)))
     parity = np.concatenate([rows[:-1], np.zeros((groups, k), field.dtype)])
     for group, columns in enumerate(np.array_split(np.arange(k), groups)):
@@ -167,6 +168,7 @@ def make_code(ec_type: PyECLib_EC_Types, k: int, m: int, *, distance: int, local
     KeyError
         For a type that gfcode does not have.
     """
+    _room(ec_type.name, k, m, MOST_FRAGMENTS)
     if ec_type is _T.flat_xor_hd:
         return _flat_xor(k, m, distance=distance)
     if ec_type is _T.isa_l_rs_lrc:

@@ -21,8 +21,8 @@ class Handle:
     def use(self, function: str) -> ECPyECLibDriver:
         if not self.open:
             raise ECBackendInstanceNotAvailable(
-                f"pyeclib_c_{function} ERROR: Backend instance not found. Please inspect syslog for liberasurecode error "
-                "report."
+                f"pyeclib_c_{function} ERROR: Backend instance not found. "
+                "Please inspect syslog for liberasurecode error report."
             )
         return self.driver
 
@@ -42,9 +42,7 @@ def init(
     local_parity: int = 0,
 ) -> Handle:
     return Handle(
-        ECPyECLibDriver(
-            k, m, hd, PyECLib_EC_Types(backend_id), CHECKSUMS[inline_chksum], bool(validate), local_parity
-        )
+        ECPyECLibDriver(k, m, hd, PyECLib_EC_Types(backend_id), CHECKSUMS[inline_chksum], bool(validate), local_parity)
     )
 
 

@@ -13,8 +13,10 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import types
 import unittest
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,25 +65,31 @@ def install_in_place_of_pyeclib(source: Path) -> None:
 
 
 class Outcomes(unittest.TextTestResult):
-    """Keeps how each test ended."""
+    """Keeps how each test ended, and how long it took."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self.outcomes: dict[str, str] = {}
+        self.seconds: dict[str, float] = {}
 
-    def stopTest(self, test: unittest.TestCase) -> None:
+    def startTest(self, test: unittest.TestCase) -> None:  # noqa: N802 - unittest's name
+        self.seconds[test.id()] = time.monotonic()
+        super().startTest(test)
+
+    def stopTest(self, test: unittest.TestCase) -> None:  # noqa: N802 - unittest's name
         self.outcomes.setdefault(test.id(), "passed")
+        self.seconds[test.id()] = time.monotonic() - self.seconds[test.id()]
         super().stopTest(test)
 
-    def addFailure(self, test: unittest.TestCase, err: Any) -> None:
+    def addFailure(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802 - unittest's name
         self.outcomes[test.id()] = f"failed: {err[1]}"
         super().addFailure(test, err)
 
-    def addError(self, test: unittest.TestCase, err: Any) -> None:
+    def addError(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802 - unittest's name
         self.outcomes[test.id()] = f"failed: {err[0].__name__}: {err[1]}"
         super().addError(test, err)
 
-    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802 - unittest's name
         self.outcomes[test.id()] = f"skipped: {reason}"
         super().addSkip(test, reason)
 
@@ -94,8 +102,16 @@ def cases(suite: unittest.TestSuite) -> list[unittest.TestCase]:
     return found
 
 
-def run(source: Path, leave_out: list[str]) -> dict[str, str]:
-    """Run the tests, but for those whose names contain one of `leave_out`, and return how each ended."""
+def run(source: Path, *, only: Sequence[str] = (), leave_out: Sequence[str] = ()) -> dict[str, str]:
+    """Run the tests and return how each ended.
+
+    Parameters
+    ----------
+    source : Path
+        PyECLib's unpacked source distribution.
+    only, leave_out : sequence of str
+        Parts of names: tests that have one of `only`, if there are any, and none of `leave_out`.
+    """
     install_in_place_of_pyeclib(source)
     suite = unittest.TestSuite()
     for name in MODULES:
@@ -104,21 +120,23 @@ def run(source: Path, leave_out: list[str]) -> dict[str, str]:
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        every = cases(unittest.defaultTestLoader.loadTestsFromModule(module))
-        suite.addTests(case for case in every if not any(part in case.id() for part in leave_out))
-    result = unittest.TextTestRunner(stream=sys.stderr, verbosity=2, resultclass=Outcomes, durations=10).run(suite) \
-        if sys.version_info >= (3, 12) else unittest.TextTestRunner(sys.stderr, verbosity=2, resultclass=Outcomes).run(suite)
+        for case in cases(unittest.defaultTestLoader.loadTestsFromModule(module)):
+            chosen = not only or any(part in case.id() for part in only)
+            if chosen and not any(part in case.id() for part in leave_out):
+                suite.addTest(case)
+    result = unittest.TextTestRunner(sys.stderr, verbosity=2, resultclass=Outcomes).run(suite)
     assert isinstance(result, Outcomes)
-    return result.outcomes
+    return {name: f"{outcome} ({result.seconds[name]:.1f} s)" for name, outcome in result.outcomes.items()}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--source", type=Path, help="PyECLib's unpacked source distribution, instead of a download")
-    parser.add_argument("--leave-out", action="append", default=[], metavar="NAME", help="tests that are not run")
+    parser.add_argument("--only", action="append", default=[], metavar="PART", help="run tests with this in their name")
+    parser.add_argument("--leave-out", action="append", default=[], metavar="PART", help="do not run such tests")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        outcomes = run(options.source or fetch(Path(folder)), options.leave_out)
+        outcomes = run(options.source or fetch(Path(folder)), only=options.only, leave_out=options.leave_out)
     print(json.dumps(outcomes))
     return any(outcome.startswith("failed") for outcome in outcomes.values())
 
