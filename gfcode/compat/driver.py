@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import index as as_index
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gfcode.compat import header
 from gfcode.compat.checksums import matches
@@ -15,6 +15,9 @@ from gfcode.compat.needed import needed
 from gfcode.compat.ranges import Range, ranges_of
 from gfcode.compat.stripe import Octets, Stripe
 from gfcode.errors import ParameterError, UnrecoverableError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = ["ECNullDriver", "ECPyECLibDriver"]
 
@@ -84,7 +87,7 @@ class ECPyECLibDriver:
             raise error("ECBackendInstanceNotAvailable", "erasure coding handle is closed")
         return self._opened
 
-    def encode(self, data_bytes: Octets) -> list[bytes]:
+    def encode(self, data_bytes: "Buffer") -> list[bytes]:
         """See `ECDriver.encode`."""
         stripe = self._stripe()
         data = octets_of(data_bytes)
@@ -100,7 +103,7 @@ class ECPyECLibDriver:
 
     def decode(
         self,
-        fragment_payloads: Iterable[Octets],
+        fragment_payloads: "Iterable[Buffer]",
         ranges: Sequence[tuple[int, int]] | None = None,
         force_metadata_checks: bool = False,
     ) -> bytes | list[bytes]:
@@ -135,7 +138,7 @@ class ECPyECLibDriver:
             excluded = f" (left out: {'; '.join(taken.excluded)})" if taken.excluded else ""
             raise error("ECInsufficientFragments", f"{_in_fragments(failure)}{excluded}") from failure
 
-    def reconstruct(self, fragment_payloads: Iterable[Octets], indexes_to_reconstruct: list[int]) -> list[bytes]:
+    def reconstruct(self, fragment_payloads: "Iterable[Buffer]", indexes_to_reconstruct: Iterable[int]) -> list[bytes]:
         """See `ECDriver.reconstruct`."""
         fragments = self._same_length("reconstruct", fragment_payloads)
         if isinstance(indexes_to_reconstruct, list):
@@ -163,7 +166,7 @@ class ECPyECLibDriver:
         """Return 1."""
         return 1
 
-    def get_metadata(self, fragment: Octets, formatted: int = 0) -> bytes | dict[str, Any]:
+    def get_metadata(self, fragment: "Buffer", formatted: int = 0) -> bytes | dict[str, Any]:
         """See `ECDriver.get_metadata`."""
         self._stripe()
         octets = octets_of(fragment)
@@ -226,7 +229,7 @@ class ECPyECLibDriver:
             "num_segments": count,
         }
 
-    def _same_length(self, method: str, payloads: Iterable[Octets]) -> list[Octets]:
+    def _same_length(self, method: str, payloads: "Iterable[Buffer]") -> list[Octets]:
         """Hold fragments to one length, with PyECLib's messages and positions: 0 for the first, 2 for the second."""
         fragments: list[Octets] = []
         for position, given in enumerate(payloads):

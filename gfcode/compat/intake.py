@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gfcode.compat import header
 from gfcode.compat.checksums import matches
 from gfcode.compat.ec_errors import error
 from gfcode.compat.header import CRC32, HEADER_BYTES, Header
 from gfcode.compat.stripe import Octets, Stripe
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = ["Fragments", "octets_of", "take"]
 
@@ -35,12 +39,12 @@ class Fragments:
     excluded: list[str] = field(default_factory=list)
 
 
-def octets_of(given: object) -> Octets | None:
+def octets_of(given: "Buffer") -> Octets | None:
     """View a buffer as bytes, without a copy; None for anything else."""
     if type(given) is bytes:
         return given
     try:
-        return memoryview(given).cast("B")  # type: ignore[arg-type] # what is no buffer is found out by trying
+        return memoryview(given).cast("B")
     except (TypeError, ValueError):
         return None
 

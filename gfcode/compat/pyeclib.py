@@ -6,7 +6,7 @@ other. Where they differ, which is on wrong input only, is told in ``docs/pyecli
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gfcode.compat.ec_errors import (
     ECBackendInitializationError,
@@ -39,6 +39,9 @@ from gfcode.compat.ec_types import (
     get_liberasurecode_version,
 )
 from gfcode.compat.loader import DEFAULT_DRIVER, make_driver, positive
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = [
     "ALL_EC_TYPES",
@@ -164,7 +167,7 @@ class ECDriver:
         """Give the code up; every other method then raises ECBackendInstanceNotAvailable."""
         self.ec_lib_reference.close()
 
-    def encode(self, data_bytes: bytes) -> list[bytes]:
+    def encode(self, data_bytes: "Buffer") -> list[bytes]:
         """Make the fragments of data of any length.
 
         Parameters
@@ -186,7 +189,7 @@ class ECDriver:
 
     def decode(
         self,
-        fragment_payloads: Iterable[bytes],
+        fragment_payloads: "Iterable[Buffer]",
         ranges: Sequence[tuple[int, int]] | None = None,
         force_metadata_checks: bool = False,
     ) -> Any:
@@ -194,7 +197,7 @@ class ECDriver:
 
         Parameters
         ----------
-        fragment_payloads : iterable of bytes
+        fragment_payloads : iterable of bytes or contiguous buffers
             At least k fragments, in any order.
         ranges : sequence of (int, int), optional
             First and last byte of each range of the data that is wanted.
@@ -220,15 +223,15 @@ class ECDriver:
         return self.ec_lib_reference.decode(fragment_payloads, ranges, force_metadata_checks)
 
     def reconstruct(
-        self, available_fragment_payloads: Iterable[bytes], missing_fragment_indexes: list[int]
+        self, available_fragment_payloads: "Iterable[Buffer]", missing_fragment_indexes: Iterable[int]
     ) -> list[bytes]:
         """Make fragments from others.
 
         Parameters
         ----------
-        available_fragment_payloads : iterable of bytes
-        missing_fragment_indexes : list of int
-            Sorted in place.
+        available_fragment_payloads : iterable of bytes or contiguous buffers
+        missing_fragment_indexes : iterable of int
+            A list is sorted in place, as PyECLib does it.
 
         Returns
         -------
@@ -277,12 +280,12 @@ class ECDriver:
         found: int = self.ec_lib_reference.min_parity_fragments_needed()
         return found
 
-    def get_metadata(self, fragment: bytes, formatted: int = 0) -> Any:
+    def get_metadata(self, fragment: "Buffer", formatted: int = 0) -> Any:
         """Return the metadata of a fragment, whose payload is held against its checksum.
 
         Parameters
         ----------
-        fragment : bytes
+        fragment : bytes or contiguous buffer
         formatted : int
             Whether to spell it out.
 
