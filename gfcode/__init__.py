@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gfcode.errors import (
     BlockError,
+    DeviceError,
+    DeviceMemoryError,
     DivisionByZeroError,
     EngineUnavailableError,
     FieldError,
@@ -37,6 +39,8 @@ __all__ = [
     "GF",
     "BlockError",
     "Codec",
+    "DeviceError",
+    "DeviceMemoryError",
     "DivisionByZeroError",
     "EngineUnavailableError",
     "Field",

@@ -14,7 +14,7 @@ from gfcode.matrix.bitmatrix import element_ones
 from gfcode.matrix.dense import Matrix
 from gfcode.params import Layout
 
-__all__ = ["Plan", "Planner", "list_shards"]
+__all__ = ["Plan", "Planner", "do_nothing", "list_shards"]
 
 Indices: TypeAlias = tuple[int, ...]
 
@@ -145,7 +145,7 @@ def _make(parity: Matrix, layout: Layout, engine: Engine, basis: Indices, want: 
         rows[computed] = _solve(parity, basis, [want[i] for i in computed])
     needed = np.flatnonzero(rows.any(axis=0))
     matrix = Matrix(field, rows[:, needed])
-    operator = engine.prepare(Product(matrix, layout)) if want else _nothing
+    operator = engine.prepare(Product(matrix, layout)) if want else do_nothing
     return Plan(tuple(basis[int(column)] for column in needed), want, matrix, operator)
 
 
@@ -180,7 +180,7 @@ def _patch(parity: Matrix, layout: Layout, engine: Engine, rows: Indices, data: 
     return engine.prepare(Product(parity.rows(rows).columns([data]), layout))
 
 
-def _nothing(inputs: Blocks, outputs: Blocks) -> None:
+def do_nothing(inputs: Blocks, outputs: Blocks) -> None:
     """Make no shard from no shard."""
 
 

@@ -20,7 +20,7 @@ from gfcode.codec.arguments import (
     rows_of,
     shards_of,
 )
-from gfcode.codec.plan import Plan, Planner
+from gfcode.codec.plan import Plan, Planner, do_nothing
 from gfcode.codec.spans import VerifyReport, patch, verify
 from gfcode.engine.buffers import allocate
 from gfcode.engine.protocol import Blocks, Engine, Operator, Product
@@ -201,7 +201,8 @@ class Codec:
     def engine(self) -> Engine:
         """The engine that encodes; the one demanded, or chosen for the parity matrix."""
         if isinstance(self._engine, AutomaticEngine):
-            return self._engine.choose(Product(self.parity, self.layout))
+            matrix = self.parity if self.m else Matrix.identity(self.field, self.k)
+            return self._engine.choose(Product(matrix, self.layout))
         return self._engine
 
     # For callers that own buffers and batches
@@ -209,13 +210,15 @@ class Codec:
     def encoder(self) -> Operator:
         """Return the operator that makes the m parity blocks from the k data blocks of each stripe.
 
+        With m = 0 it does nothing, and no engine is asked.
+
         Raises
         ------
         EngineUnavailableError
             If the engine cannot run the code.
         """
         if self._encoder is None:
-            self._encoder = self._engine.prepare(Product(self.parity, self.layout))
+            self._encoder = self._engine.prepare(Product(self.parity, self.layout)) if self.m else do_nothing
         return self._encoder
 
     def plan(self, available: Iterable[int], want: Iterable[int]) -> Plan:
@@ -281,8 +284,7 @@ class Codec:
                     f"({stripes})"
                 )
             refuse_overlap(inputs, outputs)
-        if self.m:
-            self.encoder()(inputs, outputs)
+        self.encoder()(inputs, outputs)
         return out
 
     @overload

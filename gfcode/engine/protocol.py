@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gfcode.engine.buffers import address_of
-from gfcode.errors import BlockError
+from gfcode.errors import BlockError, ParameterError
 from gfcode.matrix.dense import Matrix
 from gfcode.params import Layout
 
@@ -33,10 +33,21 @@ class Product:
         r × c elements of the field.
     layout : Layout
         How blocks hold symbols; its w is the field's.
+
+    Raises
+    ------
+    ParameterError
+        If r or c is 0, so that no engine has to mind, or the layout is of another w.
     """
 
     matrix: Matrix
     layout: Layout
+
+    def __post_init__(self) -> None:
+        if 0 in self.matrix.shape:
+            raise ParameterError(f"a product needs rows and columns; its matrix has shape {self.matrix.shape}")
+        if self.matrix.field.w != self.layout.w:
+            raise ParameterError(f"the matrix is over {self.matrix.field}, and the layout is for w = {self.layout.w}")
 
     def check(self, inputs: "Blocks", outputs: "Blocks") -> None:
         """Refuse blocks that this product cannot be applied to; engines call it, for they trust addresses after it.
