@@ -14,8 +14,8 @@ from gfcode.kernels.simd import constants
 from gfcode.kernels.simd.compiler import Compiler
 from gfcode.kernels.simd.constants import ConstantsKernel
 from gfcode.kernels.simd.drive import Drive
-from gfcode.kernels.simd.plan import Planner, Steps, refusal
-from gfcode.kernels.simd.selftest import all_constants, passes
+from gfcode.kernels.simd.plan import Planner, Step, Steps, refusal
+from gfcode.kernels.simd.selftest import every_constant, passes
 from gfcode.kernels.simd.target import Target, host
 
 __all__ = ["SimdEngine", "SimdOperator", "load"]
@@ -122,10 +122,9 @@ class SimdEngine:
             for kernel in self._compiler.untested():
                 right = passes(bound, product)
                 if isinstance(kernel, ConstantsKernel) and right:
-                    every = all_constants(product)
-                    right = passes(
-                        self.bind(Planner(every, self.target).steps(streaming=False), every.matrix.shape), every
-                    )
+                    every, rows = every_constant(product)
+                    steps = Steps((Step(kernel, arguments={"rows": rows}),))
+                    right = passes(self.bind(steps, every.matrix.shape), every)
                 if not right:
                     raise EngineUnavailableError(
                         f"the kernel {kernel.name} gives wrong results on this CPU ({self.target.cpu}); "

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from gfcode.kernels.simd.multipliers import bit_rows, quick_search
 
-__all__ = ["climb", "cost"]
+__all__ = ["Values", "climb", "cost"]
 
 _ROUNDS = 6
 _MOVES = 4000
 
 
-class _Values:
-    """Sets of values of w bits, as bits of an integer."""
+class Values:
+    """Operations on sets of values of w bits; a set is an integer with a bit for each member."""
 
     def __init__(self, w: int) -> None:
         self.w = w
@@ -39,7 +39,7 @@ class _Values:
         return total
 
 
-def cost(rows: Sequence[int], shared: Sequence[int], values: _Values) -> int | None:
+def cost(rows: Sequence[int], shared: Sequence[int], values: Values) -> int | None:
     """Three-input XORs of the program with these shared sums; None if a shared sum itself takes more than one."""
     elements = [1 << bit for bit in range(values.w)]
     for value in shared:
@@ -58,11 +58,13 @@ def cost(rows: Sequence[int], shared: Sequence[int], values: _Values) -> int | N
     return total
 
 
-def climb(rows: Sequence[int], start: Sequence[int], values: _Values, chance: random.Random) -> tuple[int, list[int]]:
+def climb(
+    rows: Sequence[int], start: Sequence[int], values: Values, chance: random.Random, *, moves: int = _MOVES
+) -> tuple[int, list[int]]:
     """Improve one program by random changes of one shared sum at a time."""
     now, price = list(start), cost(rows, start, values) or 1 << 14
     best, least = now, price
-    for _ in range(_MOVES):
+    for _ in range(moves):
         trial = list(now)
         elements = [1 << bit for bit in range(values.w)] + trial
         fresh = chance.choice(rows)
@@ -89,7 +91,7 @@ def climb(rows: Sequence[int], start: Sequence[int], values: _Values, chance: ra
 
 def main(w: int, polynomial: int) -> None:
     """Print the entry of one field."""
-    values, chance = _Values(w), random.Random(1)  # noqa: S311 - a search, not a secret
+    values, chance = Values(w), random.Random(1)  # noqa: S311 - a search, not a secret
     rows = bit_rows(w, polynomial)
     words = []
     for line, start in zip(rows.tolist(), quick_search(rows, w), strict=True):

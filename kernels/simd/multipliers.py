@@ -3,7 +3,7 @@
 A program adds constant · (d_0 .. d_{w-1}) to w accumulators. It first computes a few shared sums of inputs, then adds
 to each accumulator the inputs and shared sums that its row of the bit matrix calls for, two at a time. The cost is the
 number of shared sums plus, for each row, half its terms. Common fields have their shared sums in `multiplier_data`;
-for others a quick search tries all sets of up to two, and a fixed sample of three, for all constants at once.
+for others a quick search tries a fixed sample of sets of up to three, for all constants at once.
 """
 
 import itertools
@@ -76,10 +76,10 @@ def _candidates(w: int) -> list[npt.NDArray[np.intp]]:
     inputs = [1 << bit for bit in range(w)]
     sums = [sum(terms) for size in (2, 3) for terms in itertools.combinations(inputs, size)]
     sets = [np.zeros((1, 0), np.intp)]
-    sets += [np.array(list(itertools.combinations(sums, size)), np.intp).reshape(-1, size) for size in (1, 2)]
-    if w > 4:
-        triples = np.array(list(itertools.combinations(sums, 3)), np.intp)
-        sets.append(triples[np.random.default_rng(1).permutation(len(triples))[:2000]])
+    chance = np.random.default_rng(1)
+    for size, most in ((1, 1 << 10), (2, 1500), (3, 1500)):
+        every = np.array(list(itertools.combinations(sums, size)), np.intp).reshape(-1, size)
+        sets.append(every[chance.permutation(len(every))[:most]])
     return sets
 
 
@@ -103,26 +103,47 @@ def quick_search(rows: npt.NDArray[np.intp], w: int) -> list[tuple[int, ...]]:
     return chosen
 
 
-def _terms(value: int, elements: list[int]) -> tuple[int, ...]:
-    """Places of the fewest elements that sum to `value`."""
-    for size in range(len(elements) + 1):
-        for places in itertools.combinations(range(len(elements)), size):
-            total = 0
-            for place in places:
-                total ^= elements[place]
-            if total == value:
-                return places
-    raise ValueError(f"{value:#x} is no sum of {elements}")
+class _Sums:
+    """Elements, and for each value the fewest of them that sum to it."""
+
+    def __init__(self, w: int) -> None:
+        self._elements: list[int] = []
+        self._few: dict[int, tuple[int, ...]] = {0: ()}  # sums of at most two elements
+        for bit in range(w):
+            self.append(1 << bit)
+
+    def append(self, value: int) -> None:
+        """Add an element."""
+        place = len(self._elements)
+        self._few[value] = (place,)
+        for other, element in enumerate(self._elements):
+            if len(self._few.get(element ^ value, (0, 0, 0))) > 2:
+                self._few[element ^ value] = (other, place)
+        self._elements.append(value)
+
+    def terms(self, value: int) -> tuple[int, ...]:
+        """Places of elements that sum to `value`: the fewest if these are at most four."""
+        if (terms := self._few.get(value)) is not None:
+            return terms
+        best: tuple[int, ...] | None = None
+        for half, terms in self._few.items():
+            rest = self._few.get(half ^ value)
+            if rest is not None and not set(terms) & set(rest) and (best is None or len(terms) + len(rest) < len(best)):
+                best = (*terms, *rest)
+        if best is None:  # a unit at a time
+            top = value.bit_length() - 1
+            return (*self.terms(value ^ 1 << top), top)
+        return tuple(sorted(best))
 
 
 def assemble(rows: list[int], w: int, shared: tuple[int, ...]) -> Multiplier:
     """Write the program that uses these shared sums."""
-    elements = [1 << bit for bit in range(w)]
+    sums = _Sums(w)
     steps = []
     for value in shared:
-        steps.append(_terms(value, elements))
-        elements.append(value)
-    return Multiplier(tuple(steps), tuple(_terms(value, elements) for value in rows))
+        steps.append(sums.terms(value))
+        sums.append(value)
+    return Multiplier(tuple(steps), tuple(sums.terms(value) for value in rows))
 
 
 @cache

@@ -127,13 +127,15 @@ class Planner:
         steps: list[Step] = []
         for index in range(groups):
             mine = general[index * len(general) // groups : (index + 1) * len(general) // groups]
+            # With several groups the inputs come from the nearest cache for all but the first.
+            near = groups > 1
             if derived is not None and groups == 1:
                 steps.append(self._step(mine, self.rows - 1, derived, fold=True, streaming=streaming))
             elif units and index == 0:
                 row = units.pop(0)
-                steps.append(self._step(mine, row, self.values[row], streaming=streaming))
+                steps.append(self._step(mine, row, self.values[row], near=near, streaming=streaming))
             else:
-                steps.append(self._step(mine, None, None, streaming=streaming))
+                steps.append(self._step(mine, None, None, near=near, streaming=streaming))
         steps += [self._step([], row, self.values[row], streaming=streaming) for row in units]
         if derived is not None and groups > 1:
             ones = np.concatenate([derived, np.array([row in general for row in range(self.rows)], np.int64)])
@@ -150,6 +152,7 @@ class Planner:
         ones: npt.NDArray[np.int64] | None,
         *,
         fold: bool = False,
+        near: bool = False,
         streaming: bool,
     ) -> Step:
         """Bind some general rows, and the row that sums the inputs (and outputs, after them) marked in `ones`."""
@@ -168,7 +171,7 @@ class Planner:
             summed=len(first),
             outputs=[self.columns + row for row in [*rows, *([] if sum_row is None else [sum_row])]],
         )
-        ahead = _AHEAD_FAR if streaming else _AHEAD if len(order) > _FOLLOWED else 0
+        ahead = _AHEAD_FAR if streaming else _AHEAD if len(order) > _FOLLOWED and not near else 0
         return Step(WordsKernel(self.field.w, len(rows), sum_row is not None, fold, streaming, ahead), context)
 
     def _horner(self, *, streaming: bool) -> Steps | None:

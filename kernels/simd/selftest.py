@@ -11,21 +11,34 @@ import numpy.typing as npt
 
 from gfcode.engine.buffers import allocate
 from gfcode.engine.protocol import Blocks, Operator, Product
+from gfcode.kernels.simd.constants import Row
 from gfcode.matrix.bitmatrix import expand
 from gfcode.matrix.dense import Matrix
 
-__all__ = ["all_constants", "expected", "passes"]
+__all__ = ["every_constant", "expected", "passes"]
 
 _Bytes = npt.NDArray[np.uint8]
 #: Bytes of a `words` block in a test: whole steps of every kernel, single vectors and an odd end.
 _LENGTH = 8 * 64 + 3 * 64 + 42
 
 
-def all_constants(product: Product) -> Product:
-    """Return a product that uses every constant of the field of `product`, in the same layout."""
+def every_constant(product: Product) -> tuple[Product, list[Row]]:
+    """Return a product, and rows that compute it, in which all functions of a field's constants are used.
+
+    Parameters
+    ----------
+    product : Product
+        Names the field and the layout.
+    """
     field = product.matrix.field
-    every = np.arange(1, field.order)
-    return Product(Matrix(field, np.stack([every, every[::-1]])), product.layout)
+    steps = np.arange(1, field.order, dtype=field.dtype)
+    turns = steps[::-1]
+    rows = [
+        Row(2 + row, (0, 1), (step, turn))
+        for row, (step, turn) in enumerate(zip(steps.tolist(), turns.tolist(), strict=True))
+    ]
+    matrix = Matrix(field, np.stack([field.mul(steps, turns), turns], axis=1))
+    return Product(matrix, product.layout), rows
 
 
 def passes(operator: Operator, product: Product) -> bool:

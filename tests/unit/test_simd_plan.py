@@ -1,0 +1,114 @@
+"""Which kernels a product gets: decisions only, nothing runs."""
+
+import numpy as np
+import pytest
+
+from gfcode.engine.protocol import Product
+from gfcode.gf import GF
+from gfcode.kernels.simd.constants import ConstantsKernel
+from gfcode.kernels.simd.horner import HornerKernel
+from gfcode.kernels.simd.plan import Planner, Steps, refusal
+from gfcode.kernels.simd.planes import PlanesKernel
+from gfcode.kernels.simd.target import Target
+from gfcode.kernels.simd.words import WordsKernel
+from gfcode.matrix.dense import Matrix
+from gfcode.params import Layout
+
+TARGET = Target("x86_64-unknown-linux-gnu", "sapphirerapids", "", 64, "affine")
+FIELD = GF(8)
+PACKETS, WORDS = Layout("packets", 8), Layout("words", 8)
+
+
+def powers(k: int, exponents: list[int]) -> Matrix:
+    return Matrix(FIELD, FIELD.pow(FIELD.alpha, np.array(exponents)[:, None] * np.arange(k)))
+
+
+def decode(k: int, m: int, lost: list[int], rows: list[int]) -> Matrix:
+    """Return what rebuilds lost data from the other data and these parities."""
+    generator = Matrix.vstack([Matrix.identity(FIELD, k), powers(k, list(range(m)))])
+    left = [place for place in range(k) if place not in lost] + [k + row for row in rows]
+    return generator.rows(left).inverse().rows(lost)
+
+
+def steps(matrix: Matrix, layout: Layout, *, streaming: bool = False) -> Steps:
+    return Planner(Product(matrix, layout), TARGET).steps(streaming=streaming)
+
+
+def kernels(matrix: Matrix, layout: Layout, *, streaming: bool = False) -> list[object]:
+    return [step.kernel for step in steps(matrix, layout, streaming=streaming).steps]
+
+
+def test_rows_of_powers_go_to_horner() -> None:
+    assert kernels(powers(10, [0, 1, 2, 3]), PACKETS) == [HornerKernel(8, 0x11D, (0, 1, 2, 3))]
+    assert kernels(powers(10, [2]), PACKETS) == [HornerKernel(8, 0x11D, (2,))]
+    assert kernels(powers(10, [0, 1]), PACKETS, streaming=True) == [HornerKernel(8, 0x11D, (0, 1), streaming=True)]
+
+
+def test_one_wrong_element_is_no_power() -> None:
+    values = powers(10, [0, 1, 2]).values.copy()
+    values[2, 9] ^= 1
+    assert kernels(Matrix(FIELD, values), PACKETS) == [ConstantsKernel(8, 0x11D)]
+
+
+def test_sums_are_xors_in_every_layout() -> None:
+    ones = Matrix(FIELD, np.ones((1, 6), np.uint8))
+    assert kernels(ones, PACKETS) == kernels(ones, WORDS) == [WordsKernel(8, 0, summed=True)]
+
+
+def test_a_loss_with_the_sum_alive_costs_an_xor() -> None:
+    """One lost block, rebuilt from parity 0."""
+    for layout in (PACKETS, WORDS):
+        assert kernels(decode(6, 2, [3], [0]), layout) == [WordsKernel(8, 0, summed=True)]
+
+
+def test_the_last_lost_block_is_the_sum_of_everything_else() -> None:
+    matrix = decode(10, 4, [0, 4, 7], [0, 1, 3])
+    assert kernels(matrix, WORDS) == [WordsKernel(8, 2, summed=True, fold=True)]
+    step = steps(matrix, PACKETS).steps[0]
+    rows = step.arguments["rows"]
+    assert len(rows) == 3
+    assert set(rows[-1].steps) == {1}
+    assert {10, 11} <= set(rows[-1].inputs)
+
+
+def test_blocks_that_bypass_the_caches_are_not_read_again() -> None:
+    rows = steps(decode(10, 4, [0, 4, 7], [0, 1, 3]), PACKETS, streaming=True).steps[0].arguments["rows"]
+    assert all(place < 10 for row in rows for place in row.inputs)
+
+
+def test_without_the_sum_every_row_is_general() -> None:
+    assert kernels(decode(10, 4, [0, 4, 7], [1, 2, 3]), WORDS) == [WordsKernel(8, 3)]
+
+
+def test_many_rows_share_reads_from_the_near_cache() -> None:
+    chance = np.random.default_rng(1)
+    plan = steps(Matrix(FIELD, chance.integers(2, 256, (20, 50))), WORDS)
+    assert [step.kernel for step in plan.steps] == [WordsKernel(8, 4)] * 5
+    assert 50 * plan.chunk <= 32 << 10
+
+
+def test_many_inputs_of_constants_are_taken_in_groups() -> None:
+    chance = np.random.default_rng(1)
+    plan = steps(Matrix(FIELD, chance.integers(2, 256, (3, 100))), PACKETS)
+    assert [step.arguments["resume"] for step in plan.steps] == [False, True, True]
+    assert plan.chunk == PACKETS.strip_bytes
+
+
+def test_wide_symbols_and_other_packet_sizes_go_plane_by_plane() -> None:
+    field = GF(16)
+    values = np.random.default_rng(1).integers(2, 1 << 16, (2, 3))
+    assert kernels(Matrix(field, values), Layout("packets", 16)) == [PlanesKernel(across=True)]
+    assert kernels(powers(5, [0, 1]), Layout("packets", 8, 1024)) == [PlanesKernel(across=False)]
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape", "reason"),
+    [
+        (Layout("words", 32), (1, 2), "words of 32 bits"),
+        (Layout("packets", 8, 72), (1, 2), "packets of 72 bytes"),
+        (Layout("words", 16), (4000, 2000), "more than 4096 blocks"),
+    ],
+)
+def test_what_has_no_kernel_is_refused(layout: Layout, shape: tuple[int, int], reason: str) -> None:
+    product = Product(Matrix(GF(layout.w), np.ones(shape, np.int64)), layout)
+    assert reason in str(refusal(product, TARGET))
