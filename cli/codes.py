@@ -48,13 +48,37 @@ class FamilyReport:
 @click.option("-k", type=int, default=10, show_default=True, help="Data shards.")
 @click.option("-m", type=int, default=4, show_default=True, help="Parity shards.")
 @click.option("--w", type=int, default=8, show_default=True, help="Bits of a symbol: 1 to 16, or 32.")
+@click.option("--search", is_flag=True, help="Search for matrices that take fewer XORs (w from 2 to 16).")
+@click.option("--seconds", type=click.FloatRange(min=0), help="Search for so long; 30 if there is no other limit.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Search for so many rounds.")
+@click.option("--polish", type=click.IntRange(min=0), help="Steps spent on the best program in the end.")
+@click.option("--seed", type=click.IntRange(min=0), help="Of the search's chance.")
 @output_options
-def command(console: Console, k: int, m: int, w: int) -> None:
+def command(
+    console: Console,
+    k: int,
+    m: int,
+    w: int,
+    search: bool,
+    seconds: float | None,
+    rounds: int | None,
+    polish: int | None,
+    seed: int | None,
+) -> None:
     """List the matrix families for k, m and w: cost, safety, and whose bytes they give.
 
     Ones are those of the bit matrix: the fewer, the cheaper an encoding by XOR. A family is certified where every loss
     of m shards is proven to be decodable; one that is not certified is refused by every command.
+
+    With --search, look for cheaper matrices: Cauchy matrices, powers of x, and changes to them, over all fields of that
+    size. What is found is certified, and its XORs are counted before and after compression. Equal seeds, rounds and
+    polish find the same again.
     """
+    if search:
+        _search(console, k, m, w, seconds, rounds, polish or 0, seed or 0)
+        return
+    if any(value is not None for value in (seconds, rounds, polish, seed)):
+        raise click.UsageError("--seconds, --rounds, --polish and --seed go with --search")
     from gfcode.gf import GF
     from gfcode.matrix.generator import FAMILIES, resolve_auto
     from gfcode.params import check_shard_counts
@@ -76,6 +100,21 @@ def command(console: Console, k: int, m: int, w: int) -> None:
         line = f"{mark:1} {family:<{widths[1]}}  {ones:>{widths[2]}}  {certificate:<{widths[3]}}  {same}"
         console.say(line.rstrip())
     console.say("* what --matrix auto takes; --json gives the certificates' arguments")
+
+
+def _search(
+    console: Console, k: int, m: int, w: int, seconds: float | None, rounds: int | None, polish: int, seed: int
+) -> None:
+    """Search for cheap matrices and report what was found."""
+    from gfcode.xor.search import search_codes
+
+    if seconds is None and rounds is None:
+        seconds = 30
+    with parameter_errors():
+        report = search_codes(k, m, w, seed=seed, seconds=seconds, rounds=rounds, polish=polish)
+    console.result(report.to_dict())
+    for line in report.lines():
+        console.say(line)
 
 
 def _report(family: str, field: "Field", k: int, m: int) -> FamilyReport:

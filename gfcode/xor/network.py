@@ -9,6 +9,7 @@ to date at every change, because looking for them again would be most of the wor
 from random import Random
 from typing import Final
 
+from gfcode.errors import ParameterError
 from gfcode.xor.interpret import value_masks
 from gfcode.xor.program import ZERO, XorProgram
 
@@ -49,7 +50,9 @@ class Network:
 
     def __init__(self, program: XorProgram) -> None:
         if program.values > _LOW:
-            raise OverflowError(f"programs of more than {_LOW} values cannot be compressed")
+            raise ParameterError(
+                f"a program of {program.values} values is too long to be compressed: {_LOW} are allowed"
+            )
         self.inputs = program.inputs
         self.operands: dict[int, set[int]] = {}
         self.users: dict[int, set[int]] = {index: set() for index in range(program.inputs)}

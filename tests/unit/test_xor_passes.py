@@ -1,6 +1,6 @@
 """The passes on matrices that others have published counts for, and on small ones whose optimum is known."""
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -19,6 +19,9 @@ from gfcode.xor.network import Network
 from gfcode.xor.optimize import optimize
 from gfcode.xor.program import ZERO, XorProgram
 from gfcode.xor.schedule import schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 POWERS = parity_matrix("powers", GF(8), 10, 4)
 
