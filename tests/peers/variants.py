@@ -28,7 +28,7 @@ def _cauchy(w: int, packet_bytes: int, *more: tuple[int, int]) -> "list[Variant]
             (*USUAL, *more),
             refused=((room - 2, 3), (room, 1)) if w < 16 else (),
             unit=w * packet_bytes,
-            step=1 if (w, packet_bytes) == (8, 8) else SOME,
+            step=1 if (technique, w, packet_bytes) == ("cauchy_good", 8, 8) else SOME,
         )
         for technique in ("cauchy_orig", "cauchy_good")
     ]
