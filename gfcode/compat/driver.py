@@ -126,7 +126,7 @@ class ECPyECLibDriver:
         if lost:
             stripe = self._stripe()
             plan = self._attempt(taken, lambda: stripe.plan(taken.payloads, lost))
-            for index, made in stripe.rebuild(taken.payloads, plan, taken.size).items():
+            for index, made in stripe.rebuild(taken.whole, plan, taken.size).items():
                 blocks[index] = made.data
         return blocks
 
@@ -148,7 +148,7 @@ class ECPyECLibDriver:
         taken = take(stripe, fragments, checked=False)
         absent = [index for index in dict.fromkeys(wanted) if index not in taken.payloads]
         plan = self._attempt(taken, lambda: stripe.plan(taken.payloads, absent))
-        made = stripe.rebuild_fragments(taken.payloads, plan, taken.size, taken.length)
+        made = stripe.rebuild_fragments(taken.whole, plan, taken.size, taken.length)
         return [made[index] if index in made else bytes(taken.whole[index]) for index in wanted]
 
     def fragments_needed(self, reconstruct_indexes: Iterable[int], exclude_indexes: Iterable[int]) -> list[int]:

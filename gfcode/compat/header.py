@@ -100,13 +100,12 @@ def read(fragment: _Octets) -> Header | str:
     """Read and check a header; return what is wrong with it where something is."""
     if len(fragment) < HEADER_BYTES:
         return f"has {len(fragment)} bytes, and the header alone takes {HEADER_BYTES}"
-    # A plain tuple first, for a named one costs as much as everything else here.
-    fields = _HEADER.unpack_from(fragment)
-    if fields[10] != MAGIC:
+    fields = Header._make(_HEADER.unpack_from(fragment))
+    if fields.magic != MAGIC:
         return f"does not have liberasurecode's magic, {MAGIC:#010x}, at byte {METADATA_BYTES}"
-    if fields[11] >= _CHECKED_FROM and not matches(fields[12], fragment[:METADATA_BYTES]):
+    if fields.version >= _CHECKED_FROM and not matches(fields.metadata_checksum, fragment[:METADATA_BYTES]):
         return "has a damaged header: its checksum is wrong"
-    return Header._make(fields)
+    return fields
 
 
 def as_dict(metadata: bytes) -> dict[str, Any]:

@@ -74,7 +74,9 @@ def take(stripe: Stripe, fragments: Sequence[Octets], *, checked: bool) -> Fragm
         found = header.read(fragment)
         if isinstance(found, str):
             raise _invalid(position, found)
-        _hold_to_code(stripe, position, fragment, found)
+        if first is None or found.idx >= stripe.n or found[1:4] != first[1][1:4] or found.code != first[1].code:
+            # Where it is as the first is, the first has been looked at.
+            _hold_to_code(stripe, position, fragment, found)
         if first is None:
             first = position, found
             taken.size, taken.length = found.size, found.data_length

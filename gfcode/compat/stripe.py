@@ -166,41 +166,45 @@ class Stripe:
         """Return fragments, of those given in ascending order, that determine all others given."""
         return self._planner.basis(given) if isinstance(self._planner, GroupPlanner) else given[: self.k]
 
-    def rebuild(self, payloads: Mapping[int, Octets], plan: Plan, size: int) -> dict[int, npt.NDArray[np.uint8]]:
+    def rebuild(self, fragments: Mapping[int, Octets], plan: Plan, size: int) -> dict[int, npt.NDArray[np.uint8]]:
         """Compute the payloads that a plan makes.
 
         Parameters
         ----------
-        payloads : mapping of index to bytes
-            Of the fragments at hand.
+        fragments : mapping of index to bytes
+            At hand, with their headers.
         plan : Plan
         size : int
             Bytes of each payload.
         """
         made = np.empty((len(plan.want), size), np.uint8)
-        inputs = [_address(payloads[index]) for index in plan.sources]
         if size:
-            plan.operator(_blocks(inputs, size, payloads), Blocks.of_array(made))
+            plan.operator(_payloads(fragments, plan, size), Blocks.of_array(made))
         return dict(zip(plan.want, made, strict=True))
 
-    def rebuild_fragments(self, payloads: Mapping[int, Octets], plan: Plan, size: int, length: int) -> dict[int, bytes]:
+    def rebuild_fragments(
+        self, fragments: Mapping[int, Octets], plan: Plan, size: int, length: int
+    ) -> dict[int, bytes]:
         """Compute the fragments that a plan makes, with headers.
 
         Parameters
         ----------
-        payloads, plan, size
+        fragments, plan, size
             As in `rebuild`.
         length : int
             Bytes of the data.
         """
-        legacy = writes_legacy()
         made: list[bytes] = [_new_bytes(None, HEADER_BYTES + size) for _ in plan.want]
-        outputs = [_address(fragment) + HEADER_BYTES for fragment in made]
+        outputs = [_bytes_address(fragment) + HEADER_BYTES for fragment in made]
         if size and made:
-            inputs = [_address(payloads[index]) for index in plan.sources]
-            plan.operator(_blocks(inputs, size, payloads), _blocks(outputs, size, made))
-        self._finish(made, outputs, plan.want, size, length, legacy=legacy)
+            plan.operator(_payloads(fragments, plan, size), _blocks(outputs, size, made))
+        self._finish(made, outputs, plan.want, size, length, legacy=writes_legacy())
         return dict(zip(plan.want, made, strict=True))
+
+
+def _payloads(fragments: Mapping[int, Octets], plan: Plan, size: int) -> Blocks:
+    """Address what a plan reads."""
+    return _blocks([_address(fragments[index]) + HEADER_BYTES for index in plan.sources], size, fragments)
 
 
 def _headers(
