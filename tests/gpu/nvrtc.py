@@ -77,11 +77,20 @@ class Usage:
     operations: Mapping[str, int]
 
     def count(self, prefix: str) -> int:
-        """Instructions whose mnemonic starts with `prefix`."""
+        """Count instructions whose mnemonic starts with `prefix`."""
         return sum(number for name, number in self.operations.items() if name.startswith(prefix))
+
+    def wide(self, operation: str) -> int:
+        """Count loads or stores of 8 or 16 bytes."""
+        return sum(
+            number
+            for name, number in self.operations.items()
+            if name.split(".")[0] == operation and {"64", "128"} & set(name.split("."))
+        )
 
     @property
     def instructions(self) -> int:
+        """Instructions of the kernel."""
         return sum(self.operations.values())
 
 

@@ -239,10 +239,12 @@ class ShimDevice:
         def poison() -> None:
             array[:] = 0x5A
             self.places.pop(address, None)
-            self.used -= size
 
-        # Given back in the order of the stream that took it, as pools do.
-        weakref.finalize(memory, lambda: self.queues.get(stream, []).append(poison))
+        def give_back() -> None:  # at once for the books, but in the order of the stream that took it, as pools do
+            self.used -= size
+            self.queues.get(stream, []).append(poison)
+
+        weakref.finalize(memory, give_back)
         return memory
 
     def allocate_pinned(self, size: int) -> PinnedMemory:

@@ -14,7 +14,6 @@ import pytest
 from gfcode.engine.protocol import Product
 from gfcode.errors import DeviceError
 from gfcode.gf import GF
-from gfcode.kernels.cuda.launch import Build
 from gfcode.kernels.cuda.work import Work
 from gfcode.matrix.dense import Matrix
 from tests.gpu.harness import Bench, Place, layout_of, random_matrix
@@ -159,7 +158,7 @@ def test_diverging_lanes_are_noticed(benches: dict[int, Bench]) -> None:
     rng = np.random.default_rng(9)
     product = Product(random_matrix(rng, 8, 4, 10), layout_of("words", 8))
     bench.check(product, "matrix", [(1, 128)], PLACE, rng)
-    build: Build = bench.device.launches[-1][0].build
+    build = bench.device.launches[-1][0].build
 
     def altered(file: str, content: str) -> str:
         line = "  Cursor at(k);\n"
