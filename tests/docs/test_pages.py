@@ -73,3 +73,10 @@ def slug(title: str) -> str:
 def test_exit_codes_are_the_program_s() -> None:
     rows = re.findall(r"^\| (\d+) \| (.+) \|$", text("docs/command-line.md"), re.MULTILINE)
     assert rows == [(str(int(code)), meaning) for code, meaning in EXIT_CODES.items()]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_pages_name_exist(page: str) -> None:
+    """A path into the project, in backquotes, is that of a file or folder, or of one that is made."""
+    named = re.findall(r"`((?:tests|bench|gfcode|kernels|cli|docs|changes|\.ci)/[\w./-]*)`", text(page))
+    assert [path for path in named if not (ROOT / path).exists()] == []
