@@ -22,6 +22,7 @@ __all__ = ["main", "root", "run"]
 COMMANDS = ("encode", "decode", "verify", "repair", "info", "engines", "codes", "plan", "raw", "demo", "man")
 ENVIRONMENT = {
     "GFCODE_ENGINE": "the engine to use, as --engine",
+    "GFCODE_CACHE_DIR": "where compiled kernels are kept",
     "GFCODE_DEBUG": "1: show the traceback of an error",
 }
 # \b keeps click from filling the lines of a paragraph.

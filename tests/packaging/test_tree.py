@@ -1,10 +1,14 @@
 """The tree and pyproject.toml say the same: packages, links, package data."""
 
+import json
 import os
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from gfcode.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -65,3 +69,19 @@ def test_change_fragments_are_named_by_kind() -> None:
     kinds = {"added", "changed", "fixed"}
     odd = [p.name for p in (ROOT / "changes").glob("*") if p.suffix != ".md" or p.stem.rpartition(".")[2] not in kinds]
     assert odd == []
+
+
+def test_issue_templates_name_commands_that_exist() -> None:
+    templates = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.md"))
+    assert len(templates) == 3
+    for path in templates:
+        text = path.read_text(encoding="utf-8")
+        head = dict(line.split(": ", 1) for line in text.split("---\n")[1].splitlines())
+        assert set(head) == {"name", "about", "labels"}
+        assert set(re.findall(r"`gfcode ([a-z]+)", text)) <= set(COMMANDS)
+
+
+def test_devcontainer_sets_up_as_contributing_says() -> None:
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text(encoding="utf-8"))
+    assert container["postCreateCommand"] == "make setup"
+    assert "make setup" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
