@@ -128,7 +128,8 @@ class CupyDevice:
         """Compile a kernel with NVRTC."""
         nvrtc = self._cupy.cuda.nvrtc
         headers = headers_for(build)
-        program = nvrtc.createProgram(kernel_source(build), build.source, list(headers.values()), list(headers))
+        names, texts = [name.encode() for name in headers], [text.encode() for text in headers.values()]
+        program = nvrtc.createProgram(kernel_source(build), build.source, texts, names)
         try:
             nvrtc.compileProgram(program, list(options_for(build, self.info.capability)))
             return bytes(nvrtc.getCUBIN(program))

@@ -116,14 +116,15 @@ HEAD: Final = """\
 # What the GPU kernels take
 
 Compiled by NVRTC {version}, looked at with nvdisasm; nothing here was run on a GPU.
-`python -m tests.gpu.kernel_table` writes this page. A case is the kernel, the layout, w and (k, m); [gpu.md](gpu.md) says what the kernels do.
+`python -m tests.gpu.kernel_table` writes this page. A case is the kernel, the layout, w and (k, m);
+[gpu.md](gpu.md) says what the kernels do.
 
 Registers are a lane's. Spills are instructions that touch local memory. Shared memory is a block's, in bytes.
 Instructions are those of the whole kernel, with the code for the edges of blocks. Products are IMMA or BMMA;
 XOR3 are three-input XORs (LOP3 0x96); wide loads and stores move 16 bytes, or 8 where a plane takes two words;
 asynchronous copies are LDGSTS.
 
-| kernel | GPU | registers | spills | shared | threads | instructions | products | XOR3 | wide loads | wide stores | async |
+| kernel | GPU | registers | spills | shared | threads | instructions | products | XOR3 | wide loads | stores | async |
 |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 """
 
