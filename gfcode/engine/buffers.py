@@ -12,13 +12,18 @@ __all__ = ["ALIGNMENT", "STAGGER", "address_of", "allocate", "row_stride"]
 
 #: Blocks start at multiples of this many bytes: a cache line, and the widest vector.
 ALIGNMENT: Final = 64
-#: Bytes by which the distance of neighbouring blocks is off a multiple of `_PERIOD`.
+#: Bytes by which the distance of neighbouring blocks is off a multiple of 512.
 STAGGER: Final = 320
 # Five lines beyond a multiple of eight: an odd number of lines, so that successive blocks visit every set of a 64-set
 # cache, and no step of one to a few blocks comes back close to where it began.
 _PERIOD: Final = 512
 # Shorter blocks fill the sets evenly by lying side by side; padding would only spread them out.
 _STAGGERED_FROM: Final = 1024
+# Long blocks also keep the strips of 512 bytes that kernels take of each at a time apart, modulo a page: strips that
+# share sets cost a fifth of the speed of a code with ten or more blocks.
+_LONG_FROM: Final = 16 << 10
+_LONG_STAGGER: Final = 2 * _PERIOD + STAGGER
+_LONG_PERIOD: Final = 4096
 
 
 _from_buffer: Final[Callable[[Any], c_char]] = c_char.from_buffer
@@ -37,7 +42,9 @@ def row_stride(length: int) -> int:
     """Bytes from one block of `length` bytes to the next: a multiple of 64, never near a power of two if long."""
     if length < _STAGGERED_FROM:
         return -(-length // ALIGNMENT) * ALIGNMENT
-    return length + (STAGGER - length) % _PERIOD
+    if length < _LONG_FROM:
+        return length + (STAGGER - length) % _PERIOD
+    return length + (_LONG_STAGGER - length) % _LONG_PERIOD
 
 
 def allocate(*shape: int) -> npt.NDArray[np.uint8]:
