@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gfcode.errors import ParameterError
-from gfcode.xor.fuse import split
+from gfcode.xor.fuse import fuse, split
 from gfcode.xor.interpret import masks, prove
 from gfcode.xor.lower import lower_masks
 from gfcode.xor.network import Network
@@ -96,7 +96,11 @@ def compress(
     # Each is settled first: a start is as good as what elimination leaves of it.
     annealer = min((Annealer(start, seed, weight) for start in starts), key=lambda start: start.best)
     annealer.run(iterations, deadline)
-    return prove(before, split(annealer.program()))
+    best = annealer.program()
+    if objective == "accesses":
+        # Settling makes shared sums of pairs, which cost accesses; a program of few XORs may have had none to lose.
+        best = min(best, fuse(program), key=lambda candidate: candidate.memory_accesses)
+    return prove(before, split(best))
 
 
 def paar(program: XorProgram, seed: int = 0) -> XorProgram:

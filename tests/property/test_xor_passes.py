@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gfcode.xor.compress import compress, paar, repair
@@ -13,6 +13,9 @@ from gfcode.xor.memory import allocate, cache_capacity, cache_loads
 from gfcode.xor.optimize import optimize
 from gfcode.xor.program import ZERO, XorProgram
 from gfcode.xor.schedule import schedule
+
+#: A busy machine is no failure.
+UNTIMED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
@@ -27,6 +30,7 @@ def programs(draw: st.DrawFn) -> XorProgram:
     return XorProgram(inputs, tuple(instructions), tuple(outputs))
 
 
+@UNTIMED
 @given(programs(), st.integers(0, 2**32))
 def test_compress(program: XorProgram, seed: int) -> None:
     for objective in ("xors", "accesses"):
@@ -39,6 +43,7 @@ def test_compress(program: XorProgram, seed: int) -> None:
             assert fuse(compressed).memory_accesses <= fuse(program).memory_accesses
 
 
+@UNTIMED
 @given(programs(), st.integers(0, 2**32))
 def test_paar_and_repair(program: XorProgram, seed: int) -> None:
     plain = lower(matrix(program)).xors
@@ -47,6 +52,7 @@ def test_paar_and_repair(program: XorProgram, seed: int) -> None:
         assert start.xors <= plain
 
 
+@UNTIMED
 @given(programs())
 def test_fuse_and_split(program: XorProgram) -> None:
     for other in (fuse(program), split(program), fuse(split(program)), fuse(program, duplicate=True)):
@@ -61,6 +67,7 @@ def test_fuse_and_split(program: XorProgram) -> None:
 
 
 @pytest.mark.parametrize("capacity", [None, 3, 8])
+@UNTIMED
 @given(program=programs(), seed=st.integers(0, 2**32))
 def test_schedule(program: XorProgram, seed: int, capacity: int | None) -> None:
     scheduled = schedule(program, capacity=capacity, seed=seed, tries=2)
@@ -70,6 +77,7 @@ def test_schedule(program: XorProgram, seed: int, capacity: int | None) -> None:
         assert scheduled.live_registers <= program.live_registers
 
 
+@UNTIMED
 @given(programs())
 def test_allocation_runs_as_the_program_does(program: XorProgram) -> None:
     """Running in the blocks of the allocation, overwriting what is free, leaves the right outputs."""
@@ -90,6 +98,7 @@ def test_allocation_runs_as_the_program_does(program: XorProgram) -> None:
                 assert allocation.blocks[value] == program.inputs + index
 
 
+@UNTIMED
 @given(programs())
 def test_cache_model_agrees_with_itself(program: XorProgram) -> None:
     """Loads fall with the capacity, to one a block read, and `cache_capacity` is where they get there."""
@@ -103,6 +112,7 @@ def test_cache_model_agrees_with_itself(program: XorProgram) -> None:
         assert loads[enough - 2] > len(used)
 
 
+@UNTIMED
 @given(programs(), st.integers(0, 40), st.integers(0, 2**32))
 def test_interpret_multiplies_by_the_matrix(program: XorProgram, length: int, seed: int) -> None:
     blocks = np.random.default_rng(seed).integers(0, 256, (program.inputs, length), np.uint8)
@@ -114,12 +124,13 @@ def test_interpret_multiplies_by_the_matrix(program: XorProgram, length: int, se
         assert np.array_equal(result, expected[:, :length])
 
 
+@UNTIMED
 @given(programs())
 def test_programs_survive_json(program: XorProgram) -> None:
     assert XorProgram.from_json(program.to_json()) == program
 
 
-@settings(max_examples=25)
+@settings(UNTIMED, max_examples=20)
 @given(st.integers(1, 12), st.integers(1, 70), st.integers(0, 2**32), st.sampled_from(["xors", "accesses"]))
 def test_optimize_random_matrices(rows: int, columns: int, seed: int, objective: str) -> None:
     bits = np.random.default_rng(seed).integers(0, 2, (rows, columns), np.uint8)
@@ -127,4 +138,7 @@ def test_optimize_random_matrices(rows: int, columns: int, seed: int, objective:
     assert np.array_equal(matrix(plain), bits)
     program = optimize(plain, objective=objective, seed=seed, iterations=10, capacity=16)  # type: ignore[arg-type]
     assert np.array_equal(matrix(program), bits)
-    assert program.memory_accesses <= plain.memory_accesses
+    if objective == "xors":
+        assert program.xors <= plain.xors
+    else:
+        assert program.memory_accesses <= plain.memory_accesses
