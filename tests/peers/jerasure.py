@@ -65,13 +65,14 @@ class JerasureWords:
         self.lib = library()
         self.technique = technique
         self.w = w
+        self.matrix = cache(self._matrix)  # wide fields take milliseconds
 
     @property
     def provenance(self) -> dict[str, str]:
         """Library, version and call."""
         return provenance(f"{self.technique}, jerasure_matrix_encode")
 
-    def matrix(self, k: int, m: int) -> "np.ndarray[Any, np.dtype[np.int32]]":
+    def _matrix(self, k: int, m: int) -> "np.ndarray[Any, np.dtype[np.int32]]":
         """Return the m × k parity matrix."""
         if self.technique == "reed_sol_van":
             found = self.lib.reed_sol_vandermonde_coding_matrix(k, m, self.w)
@@ -113,6 +114,7 @@ class JerasureBits:
         self.technique = technique
         self.w = w
         self.packet_bytes = packet_bytes
+        self.matrix = cache(self._matrix)
 
     @property
     def provenance(self) -> dict[str, str]:
@@ -127,7 +129,7 @@ class JerasureBits:
         }[self.technique]
         return taken(maker(k, m, self.w), m, k, f"{self.technique} k={k} m={m} w={self.w}")
 
-    def matrix(self, k: int, m: int) -> "np.ndarray[Any, np.dtype[np.int32]]":
+    def _matrix(self, k: int, m: int) -> "np.ndarray[Any, np.dtype[np.int32]]":
         """Return the (m·w) × (k·w) bit matrix."""
         what = f"{self.technique} k={k} m={m} w={self.w}"
         if self.technique.startswith("cauchy"):

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore::gfcode.codec
 TITLES = list(VARIANTS)
 #: Every loss of m is tried where there are at most this many; all of (10, 4), then.
 ALL_LOSSES = 1001
-SAMPLE = 12
+SAMPLE = 5
 FEW_LOSSES = 100
 
 
