@@ -189,19 +189,20 @@ def rows_at(memory: Bytes, *starts: int) -> list[Bytes]:
 @pytest.mark.parametrize(
     ("starts", "message"),
     [
-        ((0, 3000), "overlaps input block 0"),
-        ((1536, 3000), "overlaps input block 3"),
-        ((3000, 511), "overlaps input block 0"),
-        ((3000, 2047), "overlaps input block 3"),
-        ((700, 3000), "overlaps input block"),
-        ((3000, 3000), "output blocks overlap each other"),
-        ((3000, 3511), "output blocks overlap each other"),
+        ((1024, 4000), "overlaps input block 0"),
+        ((2560, 4000), "overlaps input block 3"),
+        ((4000, 1535), "overlaps input block 0"),
+        ((4000, 3071), "overlaps input block 3"),
+        ((4000, 513), "overlaps input block 0"),
+        ((1700, 4000), "overlaps input block [12]"),
+        ((4000, 4000), "output blocks overlap each other"),
+        ((4000, 4511), "output blocks overlap each other"),
     ],
 )
 def test_overlapping_outputs_are_refused_and_nothing_written(starts: tuple[int, int], message: str) -> None:
     memory = np.random.default_rng(0).integers(0, 256, 8192, dtype=np.uint8)
     before = memory.copy()
-    data = memory[:2048].reshape(4, 512)
+    data = memory[1024:3072].reshape(4, 512)
     for blocks in (data, list(data)):
         with pytest.raises(BlockError, match=message):
             CODEC.encode(blocks, out=rows_at(memory, *starts))

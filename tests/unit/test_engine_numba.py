@@ -18,7 +18,7 @@ from gfcode.gf import GF
 from gfcode.matrix.dense import Matrix
 from gfcode.params import Layout
 
-# Runs a product of each layout, checks it against the oracle, and prints how many kernels had to be compiled.
+# Runs a product, checks it against the oracle, and prints how many kernels had to be compiled.
 PROGRAM = """
 import sys, warnings
 import numpy as np
@@ -32,15 +32,14 @@ from gfcode.params import Layout
 assert "numba" not in sys.modules
 data = np.random.default_rng(1).integers(0, 256, (1, 3, 1024), dtype=np.uint8)
 results = {}
-for layout in (Layout("packets", 8), Layout("words", 8)):
-    for name in ("numba", "numpy"):
-        product = Product(Matrix(GF(8), [[1, 2, 3], [7, 0, 200]]), layout)
-        results[name] = np.zeros((1, 2, 1024), np.uint8)
-        get_engine(name).prepare(product)(Blocks.of_array(data), Blocks.of_array(results[name]))
-    assert (results["numba"] == results["numpy"]).all(), layout
-from gfcode.kernels.portable.kernels import packets_kernel, words_kernel
-kernels = [packets_kernel(), words_kernel(8)]
-print(sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels))
+layout = Layout("words", 8)
+for name in ("numba", "numpy"):
+    product = Product(Matrix(GF(8), [[1, 2, 3], [7, 0, 200]]), layout)
+    results[name] = np.zeros((1, 2, 1024), np.uint8)
+    get_engine(name).prepare(product)(Blocks.of_array(data), Blocks.of_array(results[name]))
+assert (results["numba"] == results["numpy"]).all()
+from gfcode.kernels.portable.kernels import words_kernel
+print(sum(words_kernel(8).stats.cache_misses.values()))
 """
 
 
@@ -59,19 +58,17 @@ def run(cache: Path | str, **environment: str) -> tuple[int, int]:
 
 def test_kernels_are_compiled_once_and_garbage_is_compiled_anew(tmp_path: Path) -> None:
     cache = tmp_path / "not" / "there"
-    assert run(cache, NUMBA_CACHE_DIR=str(tmp_path / "numba")) == (2, 0)
+    assert run(cache, NUMBA_CACHE_DIR=str(tmp_path / "numba")) == (1, 0)
     assert not (tmp_path / "numba").exists()
-    entries = [path for path in cache.rglob("*") if path.is_file()]
-    assert len(entries) == 2
+    (entry,) = (path for path in cache.rglob("*") if path.is_file())
     assert run(cache) == (0, 0)
-    for entry in entries:
-        entry.write_bytes(entry.read_bytes()[:-1000] + os.urandom(1000))
-    assert run(cache) == (2, 0)
+    entry.write_bytes(entry.read_bytes()[:-1000] + os.urandom(1000))
+    assert run(cache) == (1, 0)
 
 
 def test_an_unusable_cache_directory_warns_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    assert run(tmp_path / "file") == (2, 1)
+    assert run(tmp_path / "file") == (1, 1)
 
 
 def test_an_entry_that_numba_cannot_use_is_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,6 +123,7 @@ def test_other_threads_run_while_a_kernel_does() -> None:
     data, result = allocate(64, 4, 1 << 16), allocate(64, 8, 1 << 16)
     data[...] = 1
     inputs, outputs = Blocks.of_array(data), Blocks.of_array(result, writable=True)
+    operator(inputs, outputs)  # numba's own work of a first call may free the GIL
     progress = 0
 
     def progress_of_others() -> int:
