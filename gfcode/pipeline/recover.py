@@ -42,16 +42,21 @@ def short_slots(loader: Loader) -> list[int]:
 
 
 def rebuild(loader: Loader, codec: LazyCodec, shards: Sequence[int]) -> int:
-    """Compute those blocks of some shards that are not there, in every slot with k sound frames.
+    """Compute those blocks of some shards that are not there. Every slot must have k sound frames.
 
     Returns
     -------
     int
         Blocks computed.
+
+    Raises
+    ------
+    UnrecoverableError
+        If a slot has fewer.
     """
     batch = loader.batch
     good = loader.good[:, : batch.count]
-    lacking = ~good[list(shards)].all(axis=0) & (good.sum(axis=0) >= batch.k)
+    lacking = ~good[list(shards)].all(axis=0)
     groups: dict[bytes, list[int]] = {}
     for slot in np.flatnonzero(lacking).tolist():
         groups.setdefault(good[:, slot].tobytes(), []).append(slot)

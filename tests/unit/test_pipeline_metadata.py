@@ -14,6 +14,7 @@ from gfcode.pipeline import inspect_shard
 from gfcode.pipeline.frame import XXH3, FrameHeader, seal
 from gfcode.pipeline.metadata import Metadata, check_file_name, describe, parity_digest, parse_metadata
 from gfcode.pipeline.probe import read_metadata
+from gfcode.pipeline.report import FrameStatus
 from tests.unit.shard_files import make_set, random_bytes
 
 
@@ -169,6 +170,17 @@ def test_header_that_contradicts_the_text(tmp_path: Path) -> None:
         with pytest.raises(ShardFormatError, match="contradicts itself"):
             inspect_shard(files.paths[0])
         files.assert_decodes()
+
+
+def test_slack_of_the_metadata_frame_is_checked(tmp_path: Path) -> None:
+    files = make_set(tmp_path, b"abc", 3, 2)
+    frame = bytearray(files.original[str(files.paths[0])][:4096])
+    frame[4000] = 1
+    seal(frame, XXH3)
+    files.change(0, 0, bytes(frame))
+    assert files.verify().shards[0].metadata is FrameStatus.CHECKSUM
+    files.repair()
+    files.assert_original()
 
 
 def test_file_names() -> None:
