@@ -212,6 +212,11 @@ class ProgramRunner(_XorRunner):
 
     def __init__(self, context: Context, layout: Layout, bits: _Bits, program: XorProgram | None = None) -> None:
         planes = planes_of(layout)
+        if bits.shape[0] > _MOST_WORDS:  # known before the program is: the sums alone are too many
+            raise EngineUnavailableError(
+                f"an XOR program for {bits.shape[0]} planes of output is too large for a GPU kernel "
+                f"(at most {_MOST_WORDS}); use the matrix-product kernel"
+            )
         if program is None:
             program = accumulate(_plane_bits(bits, layout), planes)
         live, xors = live_words(program, planes), three_input_xors(program)

@@ -3,6 +3,7 @@
 import ctypes
 import inspect
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -50,7 +51,7 @@ def test_driver_calls_take_what_they_are_given() -> None:
     runtime = cupy.cuda.runtime
     if runtime.driverGetVersion() != 0:
         pytest.skip("there is a driver: the GPU tests call it in earnest")
-    calls = [
+    calls: list[Callable[[], object]] = [
         lambda: runtime.memcpyAsync(0, 0, 1, 4, 0),
         lambda: runtime.memcpy2DAsync(0, 1, 0, 1, 1, 1, 4, 0),
         lambda: runtime.eventRecord(0, 0),

@@ -120,8 +120,13 @@ def test_what_does_not_fit_is_refused_with_its_reason(benches: dict[int, Bench])
     engine = benches[90].engine
     rng = np.random.default_rng(5)
     wide = Product(random_matrix(rng, 8, 30, 40), layout_of("packets", 8))
-    with pytest.raises(EngineUnavailableError, match=r"too large for a GPU kernel .* use the matrix-product kernel"):
+    with pytest.raises(
+        EngineUnavailableError, match=r"for 240 planes of output is too large .* use the matrix-product"
+    ):
         engine.prepare(wide, "program")
+    long = Product(random_matrix(rng, 8, 20, 50), layout_of("packets", 8))
+    with pytest.raises(EngineUnavailableError, match=r"of \d+ instructions and \d+ words a lane is too large"):
+        engine.prepare(long, "program")
     with pytest.raises(EngineUnavailableError, match=r"Horner's rule needs rows that are 1, q, q²"):
         engine.prepare(wide, "horner")
     tall = Product(parity_matrix("vandermonde", GF(16), 2, 12), layout_of("words", 16))
