@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 import numpy as np
 import numpy.typing as npt
 
-from gfcode.engine.buffers import address_of
+from gfcode.engine.buffers import address_of, addresses_of
 from gfcode.engine.protocol import Blocks
 from gfcode.errors import BlockError, ParameterError
 
@@ -121,9 +121,9 @@ def join(arrays: Sequence[Bytes]) -> Blocks:
     """Make blocks of arrays of one shape, one array for each shard."""
     first = arrays[0]
     if first.ndim == 1:
-        return Blocks(np.array([list(map(address_of, arrays))], np.uint64), first.shape[0], arrays)
+        return Blocks(np.array([addresses_of(arrays)], np.uint64), first.shape[0], arrays)
     stripes = np.arange(first.shape[0], dtype=np.int64)[:, None]
-    table = np.array(list(map(address_of, arrays)), np.int64) + stripes * [array.strides[0] for array in arrays]
+    table = np.array(addresses_of(arrays), np.int64) + stripes * [array.strides[0] for array in arrays]
     return Blocks(table.astype(np.uint64), first.shape[1], arrays)
 
 
@@ -226,7 +226,7 @@ def shards_of(shards: Mapping[int, BlockLike], n: int, low: int = 0, *, writable
     ------
     BlockError, ParameterError
     """
-    if not isinstance(shards, Mapping):
+    if type(shards) is not dict and not isinstance(shards, Mapping):
         raise BlockError(f"shards are given as a mapping of shard index to block, not as a {type(shards).__name__}")
     indices = check_indices(shards, n, low)
     arrays = arrays_of(shards.values(), lambda i: f"shard {indices[i]}", writable=writable)

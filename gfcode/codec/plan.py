@@ -83,27 +83,57 @@ class Planner:
         """
         return self.find(check_indices(available, self._n), check_indices(want, self._n))
 
-    def make(self, given: Mapping[int, Bytes], want: Sequence[int], rows: Sequence[Bytes], *, fresh: bool) -> None:
-        """Put the wanted shards into `rows`: copies of those given, the others computed.
+    def make_new(self, given: Mapping[int, Bytes], want: Sequence[int], shape: tuple[int, ...]) -> Bytes:
+        """Put the wanted shards into new memory: copies of those given, the others computed.
+
+        Parameters
+        ----------
+        given : mapping of shard index to array of uint8
+        want : sequence of int
+        shape : tuple of int
+            Of each array: (length,) or (stripes, length).
+
+        Returns
+        -------
+        array of uint8, shape (len(want), length) or (stripes, len(want), length)
+        """
+        absent = [i for i, shard in enumerate(want) if shard not in given]
+        plan = self.find(tuple(given), tuple([want[i] for i in absent])) if absent else None
+        array, blocks = Blocks.allocate(*shape[:-1], len(want), shape[-1])
+        if len(absent) < len(want):
+            for i, shard in enumerate(want):
+                if shard in given:
+                    array[..., i, :] = given[shard]
+            blocks = blocks.select(absent)
+        if plan:
+            plan.operator(join([given[shard] for shard in plan.sources]), blocks)
+        return array
+
+    def make(self, given: Mapping[int, Bytes], want: Sequence[int], rows: Sequence[Bytes]) -> None:
+        """Put the wanted shards into a caller's memory: copies of those given, the others computed.
 
         Parameters
         ----------
         given : mapping of shard index to array of uint8
         want : sequence of int
         rows : sequence of arrays of uint8
-            One for each wanted shard; all arrays are of one shape.
-        fresh : bool
-            Whether `rows` is memory that cannot overlap the shards, so that this need not be looked into.
+            One for each wanted shard; all arrays are of one shape. One that is the very memory of the shard given for
+            it stays as it is.
+
+        Raises
+        ------
+        BlockError
+            If rows overlap shards or each other in any other way.
         """
         absent = tuple(shard for shard in want if shard not in given)
         plan = self.find(tuple(given), absent) if absent else None
         copied = [
             (given[shard], row)
             for shard, row in zip(want, rows, strict=True)
-            if shard in given and (fresh or not same_memory(given[shard], row))
+            if shard in given and not same_memory(given[shard], row)
         ]
         made = [row for shard, row in zip(want, rows, strict=True) if shard not in given]
-        if not fresh and (made or copied):
+        if made or copied:
             read = [given[shard] for shard in want if shard in given]
             read += [given[shard] for shard in plan.sources] if plan else []
             refuse_overlap(join(read), join([*made, *(row for _, row in copied)]))

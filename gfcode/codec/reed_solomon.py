@@ -22,7 +22,6 @@ from gfcode.codec.arguments import (
 )
 from gfcode.codec.plan import Plan, Planner, do_nothing
 from gfcode.codec.spans import VerifyReport, patch, verify
-from gfcode.engine.buffers import allocate
 from gfcode.engine.protocol import Blocks, Engine, Operator, Product
 from gfcode.engine.registry import AutomaticEngine, get_engine
 from gfcode.errors import BlockError, MixedFieldsError, ParameterError, UnrecoverableError
@@ -274,8 +273,7 @@ class Codec:
         inputs, stripes = blocks_of(data, self.k, "data")
         self._check_length(inputs.length)
         if out is None:
-            out = allocate(*(() if stripes is None else (stripes,)), self.m, inputs.length)
-            outputs = Blocks.of_array(out)
+            out, outputs = Blocks.allocate(*(() if stripes is None else (stripes,)), self.m, inputs.length)
         else:
             outputs, out_stripes = blocks_of(out, self.m, "out", writable=True)
             if (out_stripes, outputs.length) != (stripes, inputs.length) and self.m:
@@ -319,10 +317,8 @@ class Codec:
         given = shards_of(shards, self.n)
         shape = self._shape(given)
         if out is None:
-            out = allocate(*shape[:-1], self.k, shape[-1])
-            self._plans().make(given, range(self.k), rows_of(out, self.k, "out"), fresh=True)
-        else:
-            self._plans().make(given, range(self.k), outputs_of(out, self.k, shape), fresh=False)
+            return self._plans().make_new(given, range(self.k), shape)
+        self._plans().make(given, range(self.k), outputs_of(out, self.k, shape))
         return out
 
     def reconstruct(
@@ -356,13 +352,12 @@ class Codec:
         shape = self._shape(given)
         if out is not None:
             rows = outputs_of(out, len(wanted), shape)
-            self._plans().make(given, wanted, rows, fresh=False)
+            self._plans().make(given, wanted, rows)
             return dict(zip(wanted, rows, strict=True))
         absent = [shard for shard in wanted if shard not in given]
-        rows = rows_of(allocate(*shape[:-1], len(absent), shape[-1]), len(absent), "out")
-        self._plans().make(given, absent, rows, fresh=True)
-        made = dict(zip(absent, rows, strict=True))
-        return {shard: made[shard] if shard in made else given[shard] for shard in wanted}
+        made = self._plans().make_new(given, absent, shape)
+        new = {shard: made[..., i, :] for i, shard in enumerate(absent)}
+        return {shard: new[shard] if shard in new else given[shard] for shard in wanted}
 
     def verify(self, shards: Mapping[int, BlockLike]) -> VerifyReport:
         """Tell whether shards belong together, by computing some of them from k others.

@@ -1,14 +1,14 @@
 """Where the blocks that gfcode allocates lie: aligned for vector loads, staggered so that they do not alias."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import addressof, c_char
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ALIGNMENT", "STAGGER", "address_of", "allocate", "row_stride"]
+__all__ = ["ALIGNMENT", "STAGGER", "address_of", "addresses_of", "allocate", "place", "row_stride"]
 
 #: Blocks start at multiples of this many bytes: a cache line, and the widest vector.
 ALIGNMENT: Final = 64
@@ -38,6 +38,14 @@ def address_of(array: npt.NDArray[Any]) -> int:
         return address
 
 
+def addresses_of(arrays: Sequence[npt.NDArray[Any]]) -> list[int]:
+    """Return the address of the first element of each array."""
+    try:
+        return [addressof(_from_buffer(array)) for array in arrays]
+    except (TypeError, ValueError, BufferError):
+        return [address_of(array) for array in arrays]
+
+
 def row_stride(length: int) -> int:
     """Bytes from one block of `length` bytes to the next: a multiple of 64, never near a power of two if long."""
     if length < _STAGGERED_FROM:
@@ -61,14 +69,24 @@ def allocate(*shape: int) -> npt.NDArray[np.uint8]:
         Of that shape. The bytes of a block are contiguous; blocks are padded apart, so that the array as a whole need
         not be.
     """
-    *counts, length = shape
+    return place(*shape)[0]
+
+
+def place(*shape: int) -> tuple[npt.NDArray[np.uint8], int]:
+    """Do what `allocate` does, and return the address of the first block too."""
+    length = shape[-1]
     stride = row_stride(length)
-    total = math.prod(counts) * stride
+    total = math.prod(shape[:-1]) * stride
     if not total:
-        return np.empty(shape, np.uint8)
+        return np.empty(shape, np.uint8), 0
     memory = np.empty(total + ALIGNMENT, np.uint8)
-    strides: tuple[int, ...] = (1,)
-    for count in reversed(counts):
-        strides = (stride, *strides)
-        stride *= count
-    return np.ndarray(shape, np.uint8, memory, -addressof(_from_buffer(memory)) % ALIGNMENT, strides)
+    if len(shape) == 2:
+        strides: tuple[int, ...] = (stride, 1)
+    else:
+        strides = (1,)
+        for count in reversed(shape[:-1]):
+            strides = (stride, *strides)
+            stride *= count
+    address = addressof(_from_buffer(memory))
+    offset = -address % ALIGNMENT
+    return np.ndarray(shape, np.uint8, memory, offset, strides), address + offset

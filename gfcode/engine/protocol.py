@@ -13,7 +13,7 @@ from typing import Final, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from gfcode.engine.buffers import address_of
+from gfcode.engine.buffers import address_of, addresses_of, place
 from gfcode.errors import BlockError, ParameterError
 from gfcode.matrix.dense import Matrix
 from gfcode.params import Layout
@@ -144,13 +144,13 @@ class Blocks:
             raise BlockError("the bytes of each block must be contiguous")
         if writable and not array.flags.writeable:
             raise BlockError("output blocks are read-only")
-        base, count, stride = address_of(array), shape[-2], strides[-2]
-        if len(shape) == 2 and stride > 0:  # the common case, in a quarter of the time of the general one
-            return cls(np.arange(base, base + count * stride, stride, dtype=np.uint64)[None], shape[-1], array)
-        table = np.arange(count, dtype=np.int64)[None] * stride + base
-        if len(shape) == 3:
-            table = table + np.arange(shape[0], dtype=np.int64)[:, None] * strides[0]
-        return cls(table.astype(np.uint64), shape[-1], array)
+        return cls(_table(address_of(array), shape, strides), shape[-1], array)
+
+    @classmethod
+    def allocate(cls, *shape: int) -> tuple[npt.NDArray[np.uint8], "Blocks"]:
+        """Make an array as `gfcode.engine.buffers.allocate` does, of two or three dimensions, and its blocks."""
+        array, address = place(*shape)
+        return array, cls(_table(address, shape, array.strides), shape[-1], array)
 
     @classmethod
     def of_buffers(cls, buffers: Sequence[npt.NDArray[np.uint8]], *, writable: bool = False) -> "Blocks":
@@ -162,7 +162,6 @@ class Blocks:
             If lengths differ, an array is not 1-d contiguous uint8, or is read-only where it will be written.
         """
         length = buffers[0].shape[0] if buffers else 0
-        addresses = []
         for index, buffer in enumerate(buffers):
             if buffer.dtype != np.uint8 or buffer.ndim != 1 or not buffer.flags.c_contiguous:
                 raise BlockError(f"block {index} is not a contiguous 1-d array of uint8")
@@ -170,8 +169,8 @@ class Blocks:
                 raise BlockError(f"block {index} has {buffer.shape[0]} bytes, block 0 has {length}")
             if writable and not buffer.flags.writeable:
                 raise BlockError(f"output block {index} is read-only")
-            addresses.append(address_of(buffer))
-        return cls(np.array([addresses], np.uint64).reshape(1, len(addresses)), length, tuple(buffers))
+        table = np.array([addresses_of(buffers)], np.uint64).reshape(1, len(buffers))
+        return cls(table, length, tuple(buffers))
 
     def select(self, columns: Iterable[int]) -> "Blocks":
         """Return the blocks of these columns, in this order, in every stripe."""
@@ -190,6 +189,17 @@ class Blocks:
                 else np.empty(0, np.uint8)
                 for address in addresses
             ]
+
+
+def _table(base: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> npt.NDArray[np.uint64]:
+    """Addresses of the blocks of an array of shape (count, length) or (stripes, count, length)."""
+    count, stride = shape[-2], strides[-2]
+    if len(shape) == 2 and stride > 0:  # the common case, in a quarter of the time of the general one
+        return np.arange(base, base + count * stride, stride, dtype=np.uint64)[None]
+    table = np.arange(count, dtype=np.int64)[None] * stride + base
+    if len(shape) == 3:
+        table = table + np.arange(shape[0], dtype=np.int64)[:, None] * strides[0]
+    return table.astype(np.uint64)
 
 
 class Operator(Protocol):
