@@ -1,5 +1,6 @@
 """Blocks in device memory: what an array offers, and where the kernels find its bytes."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,7 +45,7 @@ class Resident:
 
 
 class DeviceBlocks:
-    """`count` blocks of `length` bytes in each of `stripes` stripes, in device memory, at strides or from a table.
+    """`count` blocks of `length` bytes in each of `stripes` stripes, in device memory: at strides, or anywhere.
 
     Does not own memory: `owner` is kept referenced. Addresses need no alignment.
 
@@ -57,11 +58,11 @@ class DeviceBlocks:
     shape : (int, int, int)
         Stripes, blocks of a stripe, bytes of a block.
     owner : object
-    index : ndarray of int, shape (stripes, count), optional
-        Which block of its stripe each one is, where they are not 0, 1, 2, ...
+    table : ndarray of int64, shape (stripes, count), optional
+        Address of each block, where they are at no strides; `address` and `strides` then mean nothing.
     """
 
-    __slots__ = ("_tables", "address", "count", "index", "length", "owner", "strides", "stripes")
+    __slots__ = ("_tables", "address", "count", "length", "owner", "strides", "stripes", "table")
 
     def __init__(
         self,
@@ -69,13 +70,13 @@ class DeviceBlocks:
         strides: tuple[int, int],
         shape: tuple[int, int, int],
         owner: object,
-        index: npt.NDArray[np.integer] | None = None,
+        table: npt.NDArray[np.int64] | None = None,
     ) -> None:
         self.address = address
         self.strides = strides
         self.stripes, self.count, self.length = shape
         self.owner = owner
-        self.index = index
+        self.table = table
         self._tables: dict[Stream, Resident] = {}
 
     @classmethod
@@ -90,33 +91,42 @@ class DeviceBlocks:
         BlockError
             For another shape, type, stride or device, or a read-only array where a writable one is needed.
         """
-        if not hasattr(array, "__cuda_array_interface__"):
-            if not hasattr(array, "__dlpack__"):
-                raise BlockError(f"{type(array).__name__} is no device array: it has no __cuda_array_interface__")
-            array = device.from_dlpack(array)
-        view: dict[str, Any] = array.__cuda_array_interface__  # type: ignore[attr-defined] # checked by name above
-        shape = tuple(view["shape"])
-        if view["typestr"] not in {"|u1", "<u1", "=u1"} or len(shape) not in {2, 3}:
-            raise BlockError(
-                f"blocks must be uint8 of shape (count, length) or (stripes, count, length), "
-                f"not {view['typestr']} of shape {shape}"
-            )
-        strides = view.get("strides") or tuple(int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape)))
-        address, read_only = view["data"]
-        if shape[-1] > 1 and strides[-1] != 1:
-            raise BlockError("the bytes of each block must be contiguous")
-        if writable and read_only:
-            raise BlockError("output blocks are read-only")
-        if 0 not in shape:
-            place = device.locate(address)
-            if place.kind == "device" and place.device != device.number:
-                raise BlockError(f"blocks are on device {place.device}, but the engine runs on device {device.number}")
-            producer = view.get("stream")
-            if producer is not None and producer != stream:
-                device.wait(stream, device.record(producer))
+        address, shape, strides = _open(device, array, stream, writable=writable)
         if len(shape) == 2:
-            return cls(address, (0, strides[0]), (1, *shape), array)
-        return cls(address, (strides[0], strides[1]), shape, array)
+            return cls(address, (0, strides[0]), (1, shape[0], shape[1]), array)
+        if len(shape) == 3:
+            return cls(address, (strides[0], strides[1]), (shape[0], shape[1], shape[2]), array)
+        raise BlockError(
+            f"blocks must be uint8 of shape (count, length) or (stripes, count, length), not of shape {shape}"
+        )
+
+    @classmethod
+    def of_arrays(
+        cls, device: Device, arrays: Sequence[object], stream: Stream, *, writable: bool = False
+    ) -> "DeviceBlocks":
+        """Take blocks that are arrays of their own, each of shape (length,) or (stripes, length), all alike.
+
+        Raises
+        ------
+        BlockError
+            As `of_array`; or if the arrays differ in shape, or there are none.
+        """
+        found = [_open(device, array, stream, writable=writable) for array in arrays]
+        shapes = {shape for _, shape, _ in found}
+        if len(shapes) != 1 or len(shape := shapes.pop()) not in {1, 2}:
+            raise BlockError("blocks of their own are arrays of one shape, (length,) or (stripes, length)")
+        stripes, length = shape if len(shape) == 2 else (1, shape[0])
+        steps = np.arange(stripes, dtype=np.int64)[:, None]
+        starts = np.array([address for address, _, _ in found], np.int64)
+        strides = np.array([strides[0] if len(shape) == 2 else 0 for _, _, strides in found], np.int64)
+        return cls(0, (0, 0), (stripes, len(found), length), tuple(arrays), starts + steps * strides)
+
+    def addresses(self) -> npt.NDArray[np.int64]:
+        """Return the address of every block, shape (stripes, count)."""
+        if self.table is not None:
+            return self.table
+        stripes = np.arange(self.stripes, dtype=np.int64)[:, None] * self.strides[0]
+        return self.address + stripes + np.arange(self.count, dtype=np.int64) * self.strides[1]
 
     def select(self, columns: Sequence[int]) -> "DeviceBlocks":
         """Return the blocks of these columns, in this order, in every stripe."""
@@ -135,39 +145,63 @@ class DeviceBlocks:
             raise BlockError(f"an index of blocks has shape ({self.stripes}, blocks), not {index.shape}")
         if index.size and not (index.min() >= 0 and index.max() < self.count):
             raise BlockError(f"blocks of a stripe are 0 to {self.count - 1}, not {index.min()} to {index.max()}")
-        if self.index is not None:
-            index = np.take_along_axis(self.index, index, axis=1)
         shape = (self.stripes, index.shape[1], self.length)
-        if index.size and (index == index[0]).all():
+        if self.table is None and index.size and (index == index[0]).all():
             steps = np.diff(index[0])
             step = int(steps[0]) if steps.size else 1
             if (steps == step).all():  # still at strides: no table is needed
                 address = self.address + int(index[0, 0]) * self.strides[1]
                 return DeviceBlocks(address, (self.strides[0], step * self.strides[1]), shape, self.owner)
-        return DeviceBlocks(self.address, self.strides, shape, self.owner, index)
+        table = np.take_along_axis(self.addresses(), index, axis=1)
+        return DeviceBlocks(0, (0, 0), shape, self.owner, table)
 
     def part(self, start: int, stripes: int) -> "DeviceBlocks":
         """Return the blocks of `stripes` stripes from stripe `start` on."""
-        index = None if self.index is None else self.index[start : start + stripes]
+        table = None if self.table is None else self.table[start : start + stripes]
         address = self.address + start * self.strides[0]
-        return DeviceBlocks(address, self.strides, (stripes, self.count, self.length), self.owner, index)
+        return DeviceBlocks(address, self.strides, (stripes, self.count, self.length), self.owner, table)
 
     @property
     def alignment(self) -> int:
         """Largest power of two up to 16 that divides the address of every block."""
-        bits = self.address | 16
-        if self.stripes > 1:
-            bits |= self.strides[0]
-        if self.count > 1 or self.index is not None:
-            bits |= self.strides[1]
+        if self.table is not None:
+            bits = int(np.bitwise_or.reduce(self.table, axis=None)) | 16
+        else:
+            bits = self.address | 16
+            bits |= self.strides[0] if self.stripes > 1 else 0
+            bits |= self.strides[1] if self.count > 1 else 0
         return bits & -bits
 
-    def table(self, device: Device, stream: Stream) -> int:
-        """Address of a device table of the blocks' addresses, for the work of `stream`."""
+    def device_table(self, device: Device, stream: Stream) -> int:
+        """Return the address of a device table of the blocks' addresses, for the work of `stream`."""
         if stream not in self._tables:
-            index = np.arange(self.count, dtype=np.int64)[None] if self.index is None else self.index
-            stripes = np.arange(self.stripes, dtype=np.int64)[:, None]
-            table = self.address + stripes * self.strides[0] + index * self.strides[1]
-            whole = np.broadcast_to(table, (self.stripes, self.count)).astype(np.uint64)
-            self._tables[stream] = Resident(device, whole, stream)
+            self._tables[stream] = Resident(device, self.addresses().astype(np.uint64), stream)
         return self._tables[stream].address
+
+
+def _open(
+    device: Device, array: object, stream: Stream, *, writable: bool
+) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Return address, shape and strides of a device array whose bytes can be used on `stream` from here on."""
+    if not is_device_array(array):
+        raise BlockError(f"{type(array).__name__} is no array in device memory: it says so by no protocol")
+    if not hasattr(array, "__cuda_array_interface__"):
+        array = device.from_dlpack(array)
+    view: dict[str, Any] = array.__cuda_array_interface__  # type: ignore[attr-defined] # checked by name above
+    shape = tuple(int(size) for size in view["shape"])
+    if view["typestr"] not in {"|u1", "<u1", "=u1"} or not shape:
+        raise BlockError(f"blocks must be arrays of uint8, not of {view['typestr']} and shape {shape}")
+    strides = view.get("strides") or tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+    address, read_only = view["data"]
+    if shape[-1] > 1 and strides[-1] != 1:
+        raise BlockError("the bytes of each block must be contiguous")
+    if writable and read_only:
+        raise BlockError("output blocks are read-only")
+    if 0 not in shape:
+        place = device.locate(address)
+        if place.kind == "device" and place.device != device.number:
+            raise BlockError(f"blocks are on device {place.device}, but the engine runs on device {device.number}")
+        producer = view.get("stream")
+        if producer is not None and producer != stream:
+            device.wait(stream, device.record(producer))
+    return int(address), shape, tuple(int(stride) for stride in strides)

@@ -57,6 +57,8 @@ class _Operator:
     def _device_blocks(self, array: object, stream: Stream, *, writable: bool) -> DeviceBlocks:
         if isinstance(array, DeviceBlocks):
             return array
+        if isinstance(array, list | tuple):
+            return DeviceBlocks.of_arrays(self._context.device, array, stream, writable=writable)
         return DeviceBlocks.of_array(self._context.device, array, stream, writable=writable)
 
     def _apply(
@@ -111,9 +113,10 @@ class CudaOperator(_Operator):
 
         Parameters
         ----------
-        inputs : device array or DeviceBlocks
-            uint8, shape (c, length) or (stripes, c, length), last axis contiguous. Never written.
-        outputs : device array or DeviceBlocks
+        inputs : device array, list of c device arrays, or DeviceBlocks
+            uint8, shape (c, length) or (stripes, c, length), or each of shape (length,) or (stripes, length); last
+            axis contiguous. Never written.
+        outputs : device array, list of r device arrays, or DeviceBlocks
             Of r blocks; owned by the caller, overwritten whole; must not overlap the inputs. Both must live until the
             stream has passed this point.
         stream : int, optional

@@ -72,15 +72,15 @@ def _problem(layout: Layout, inputs: DeviceBlocks, outputs: DeviceBlocks) -> Pro
         inputs.stripes,
         inputs.length,
         min(inputs.alignment, outputs.alignment),
-        inputs.index is not None or outputs.index is not None,
+        inputs.table is not None or outputs.table is not None,
     )
 
 
 def _work(context: Context, problem: Problem, inputs: DeviceBlocks, outputs: DeviceBlocks, stream: Stream) -> Work:
     work = Work(length=problem.length, c=problem.c, r=problem.r, stripes=problem.stripes)
     if problem.table:
-        work.input_table = inputs.table(context.device, stream)
-        work.output_table = outputs.table(context.device, stream)
+        work.input_table = inputs.device_table(context.device, stream)
+        work.output_table = outputs.device_table(context.device, stream)
     else:
         work.input, work.output = inputs.address, outputs.address
         work.input_stripe, work.input_block = inputs.strides

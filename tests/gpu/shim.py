@@ -123,6 +123,19 @@ class DeviceArray:
         }
 
 
+class _OnHost:
+    """An array whose DLPack device is the CPU, as it truly is: NumPy takes no other."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack__(self, **_: object) -> Any:
+        return self._array.__dlpack__()
+
+    def __dlpack_device__(self) -> Any:
+        return (1, 0)
+
+
 class ShimDevice:
     """See the module. `limit` is the device memory that there is; `images` counts compilations."""
 
@@ -296,4 +309,4 @@ class ShimDevice:
         return Location("host", 0)
 
     def from_dlpack(self, array: object) -> object:
-        return DeviceArray(np.from_dlpack(array))  # type: ignore[arg-type] # only its protocol is used
+        return DeviceArray(np.from_dlpack(_OnHost(array)))

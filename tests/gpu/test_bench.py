@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -11,12 +11,14 @@ from bench import bench_gpu
 from bench.bench_gpu import Plan
 from gfcode.errors import EngineUnavailableError
 from gfcode.kernels.cuda.context import Context
-from gfcode.kernels.cuda.device import Device
 from gfcode.kernels.cuda.engine import CudaEngine
 from gfcode.params import Layout
 from tests.gpu import shim
 from tests.gpu.harness import Bytes
 from tests.gpu.shim import ShimDevice
+
+if TYPE_CHECKING:
+    from gfcode.kernels.cuda.device import Device
 
 TINY = Plan(
     data_bytes=12 << 10,
@@ -73,9 +75,7 @@ class ShimMachine:
 
 
 @pytest.mark.skipif(shim.missing() is not None, reason=shim.missing() or "")
-def test_every_step_runs_and_is_checked(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_step_runs_and_is_checked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(bench_gpu, "LAYOUTS", (Layout("packets", 4, 8),))
     results = bench_gpu.measure(ShimMachine(), TINY)
     names = [row["what"] for row in results.rows]

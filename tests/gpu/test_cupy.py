@@ -3,8 +3,7 @@
 import ctypes
 import inspect
 import re
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +12,9 @@ from gfcode.kernels.cuda import cupy_device
 from gfcode.kernels.cuda.cupy_device import CupyDevice
 from gfcode.kernels.cuda.launch import Build, DeviceInfo
 from tests.gpu.kernel_table import FEW, launch_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 cupy: Any = pytest.importorskip("cupy", reason="cupy is not installed: pip install 'gfcode[cuda]'")
 
