@@ -1,18 +1,38 @@
 """The function that Python calls: walks the stripes of a batch and runs the steps of a product on each.
 
 One call serves a whole batch, with the interpreter's lock released. For each stripe the addresses of its inputs and
-outputs are copied into one row, so that a step names either by its place; the driver may then put a scratch copy in
-the place of a block without any kernel knowing.
+outputs are copied into one row, so that a step names either by its place, and so that padded copies of blocks shorter
+than a vector can take their place without any kernel knowing.
 """
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from gfcode.kernels.simd.assembly import Function
 from gfcode.kernels.simd.target import Target
 
-__all__ = ["CHUNK", "HEADER", "INPUTS", "OUTPUTS", "Drive"]
+__all__ = ["Drive", "context"]
 
 #: Places in the driver's context, in 8-byte words: how many inputs and outputs, the bytes after which to start over
 #: with the first step, how many steps; then for each step its function and its context.
-INPUTS, OUTPUTS, CHUNK, STEPS, HEADER = 0, 1, 2, 3, 4
+_INPUTS, _OUTPUTS, _CHUNK, _STEPS, _HEADER = 0, 1, 2, 3, 4
+
+
+def context(shape: tuple[int, int], *, chunk: int, steps: Sequence[tuple[int, int]]) -> npt.NDArray[np.int64]:
+    """Build the driver's context.
+
+    Parameters
+    ----------
+    shape : (outputs, inputs)
+    chunk : int
+        Bytes of a block after which the steps start over.
+    steps : sequence of (int, int)
+        Address of each kernel, and of its context.
+    """
+    return np.array([shape[1], shape[0], chunk, len(steps), *itertools.chain(*steps)], np.int64)
 
 
 class Drive:
@@ -26,8 +46,8 @@ class Drive:
         parameters = [("ptr", "plan"), ("ptr", "inputs"), ("ptr", "outputs"), ("i64", "stripes"), ("i64", "length")]
         f = Function(self.name, parameters)
         width = target.vector_bytes
-        given, made = f.word("%plan", INPUTS), f.word("%plan", OUTPUTS)
-        chunk, steps = f.word("%plan", CHUNK), f.word("%plan", STEPS)
+        given, made = f.word("%plan", _INPUTS), f.word("%plan", _OUTPUTS)
+        chunk, steps = f.word("%plan", _CHUNK), f.word("%plan", _STEPS)
         count = f.op(f"add i64 {given}, {made}")
         row = f.op(f"alloca ptr, i64 {count}, align 64")
         short = f.op(f"icmp ult i64 %length, {width}")
@@ -40,13 +60,13 @@ class Drive:
             _copy(f, sources, row, "0", given)
             _copy(f, targets, row, given, made)
             with f.when(short):
-                self._stage(f, target, row, scratch, given, count)
+                self._pad(f, target, row, scratch, given, count)
             with f.loop("0", reach, chunk) as part:
                 stop = f.op(f"add i64 {part.index}, {chunk}")
                 over = f.op(f"icmp ult i64 {reach}, {stop}")
                 stop = f.op(f"select i1 {over}, i64 {reach}, i64 {stop}")
                 with f.loop("0", steps) as step:
-                    place = f.op(f"add i64 {f.op(f'shl i64 {step.index}, 1')}, {HEADER}")
+                    place = f.op(f"add i64 {f.op(f'shl i64 {step.index}, 1')}, {_HEADER}")
                     kernel = f.pointer("%plan", place)
                     context = f.pointer("%plan", f.op(f"add i64 {place}, 1"))
                     f.emit(f"call void {kernel}(ptr {context}, ptr {row}, i64 {part.index}, i64 {stop})")
@@ -56,7 +76,7 @@ class Drive:
                 _copy_bytes(f, source, f.pointer(targets, output.index), "%length")
         return f.text()
 
-    def _stage(self, f: Function, target: Target, row: str, scratch: str, given: str, count: str) -> None:
+    def _pad(self, f: Function, target: Target, row: str, scratch: str, given: str, count: str) -> None:
         """Put a zero-padded copy of each block, one vector long, in its place."""
         width = target.vector_bytes
         with f.loop("0", count) as block:

@@ -10,18 +10,19 @@ import numpy.typing as npt
 from gfcode.engine.buffers import address_of
 from gfcode.engine.protocol import Blocks, Operator, Product
 from gfcode.errors import BlockError, EngineUnavailableError
-from gfcode.kernels.simd import constants
+from gfcode.kernels.simd import constants, drive
 from gfcode.kernels.simd.compiler import Compiler
 from gfcode.kernels.simd.constants import ConstantsKernel
-from gfcode.kernels.simd.drive import Drive
-from gfcode.kernels.simd.plan import Planner, Step, Steps, refusal
+from gfcode.kernels.simd.plan import Planner, Step, Steps, Way, refusal
 from gfcode.kernels.simd.selftest import every_constant, passes
 from gfcode.kernels.simd.target import Target, host
 
 __all__ = ["SimdEngine", "SimdOperator", "load"]
 
-#: From this many bytes moved by one call, outputs bypass the caches.
-_STREAM_FROM = 12 << 20
+#: From this many bytes moved by a stripe, or by all stripes of a call, outputs bypass the caches.
+_STREAM_STRIPE, _STREAM_BATCH = 4 << 20, 32 << 20
+#: Blocks that lie a multiple of a page apart share sets of the nearest cache, which hold a dozen lines each.
+_PAGE, _NEAR_WAYS = 4096, 12
 
 # The interpreter's lock is released for as long as the call takes.
 _CALL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -95,7 +96,7 @@ class SimdEngine:
     def bind(self, steps: Steps, shape: tuple[int, int]) -> "_Bound":
         """Compile what is missing and bind the steps of a product of this shape to the driver."""
         kept: list[Any] = []
-        words = [shape[1], shape[0], steps.chunk, len(steps.steps)]
+        bound = []
         for step in steps.steps:
             symbols = self._compiler.symbols(step.kernel)
             context = step.context
@@ -103,10 +104,11 @@ class SimdEngine:
                 program = constants.bind(symbols=symbols, **step.arguments)
                 context = np.array(program, np.uint64).view(np.int64)
             kept.append(context)
-            words += [symbols[step.kernel.name], address_of(context)]
+            bound.append((symbols[step.kernel.name], address_of(context)))
         if self._drive is None:
-            self._drive = _CALL(self._compiler.address(Drive()))
-        return _Bound(self._drive, np.array(words, np.int64), kept)
+            self._drive = _CALL(self._compiler.address(drive.Drive()))
+        plan = drive.context(shape, chunk=steps.chunk, steps=bound)
+        return _Bound(self._drive, plan, kept)
 
     def test(self, bound: "_Bound", product: Product) -> None:
         """Test `bound`, which computes `product`, if any of its kernels was compiled just now.
@@ -151,14 +153,14 @@ class _Bound:
 class SimdOperator:
     """A product bound to kernels; see `gfcode.engine.protocol.Operator`."""
 
-    __slots__ = ("_cached", "_engine", "_moved", "_streaming", "product")
+    __slots__ = ("_bound", "_engine", "_moved", "product")
 
     def __init__(self, engine: SimdEngine, product: Product) -> None:
         self.product = product
         self._engine = engine
         self._moved = sum(product.matrix.shape)
-        self._streaming: _Bound | None = None
-        self._cached = self._bind(streaming=False)
+        self._bound: dict[Way, _Bound] = {}
+        self._bind(Way.CACHED)
 
     def __call__(self, inputs: Blocks, outputs: Blocks) -> None:
         """Overwrite `outputs` with matrix · `inputs`."""
@@ -175,17 +177,28 @@ class SimdOperator:
             raise BlockError(f"{length} bytes are no multiple of the layout's {self.product.layout.strip_bytes}")
         if not length or not stripes or not made:
             return
-        if stripes * length * self._moved >= _STREAM_FROM and _aligned(outputs):
-            if self._streaming is None:
-                self._streaming = self._bind(streaming=True)
-            self._streaming(inputs, outputs)
-        else:
-            self._cached(inputs, outputs)
+        way = self._way(inputs, outputs)
+        bound = self._bound.get(way)
+        if bound is None:
+            bound = self._bind(way)
+        bound(inputs, outputs)
 
-    def _bind(self, *, streaming: bool) -> _Bound:
-        steps = Planner(self.product, self._engine.target).steps(streaming=streaming)
+    def _way(self, inputs: Blocks, outputs: Blocks) -> Way:
+        """Choose how to go about it from the size and place of the blocks."""
+        stripe = outputs.length * self._moved
+        if (stripe >= _STREAM_STRIPE or stripe * outputs.stripes >= _STREAM_BATCH) and _aligned(outputs):
+            return Way.STREAMING
+        if self.product.matrix.shape[1] >= _NEAR_WAYS and outputs.length >= _PAGE:
+            table = inputs.table
+            if (int(table[0, 0]) ^ int(table[0, -1])) % _PAGE == 0:
+                return Way.ALIASED
+        return Way.CACHED
+
+    def _bind(self, way: Way) -> _Bound:
+        steps = Planner(self.product, self._engine.target).steps(way)
         bound = self._engine.bind(steps, self.product.matrix.shape)
         self._engine.test(bound, self.product)
+        self._bound[way] = bound
         return bound
 
 

@@ -42,17 +42,20 @@ class HornerKernel:
         e_r of each row, in the order of the outputs.
     streaming : bool
         Whether outputs bypass the caches; they must then be 64-byte aligned.
+    ahead : bool
+        Whether to read the next strip during the last pass over the inputs; that loses where strips share cache sets.
     """
 
     w: int
     polynomial: int
     exponents: tuple[int, ...]
     streaming: bool = False
+    ahead: bool = True
 
     @property
     def name(self) -> str:
         """Symbol of the kernel."""
-        flags = "n" if self.streaming else ""
+        flags = "n" if self.streaming else "" if self.ahead else "h"
         return f"horner{self.w}x{self.polynomial:x}_{'_'.join(map(str, self.exponents))}{flags}"
 
     @property
@@ -179,7 +182,8 @@ class _Writer:
         for index, group in enumerate(self.passes):
             slots = [(row, plane) for row, planes in group for plane in planes]
             last = index == len(self.passes) - 1
-            ahead = _FAR if self.kernel.streaming else self.w * PACKET if last and len(self.passes) > 1 else 0
+            following = self.w * PACKET if last and self.kernel.ahead and len(self.passes) > 1 else 0
+            ahead = _FAR if self.kernel.streaming else following
             values = self._sums(position, group, slots, ahead)
             for (row, plane), value in zip(slots, values, strict=True):
                 pointer = f.address(f.address(self.outputs[row], position), plane * PACKET)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +20,7 @@ from gfcode.kernels.simd.target import Target
 from gfcode.kernels.simd.words import MAX_ROWS, WordsKernel
 from gfcode.matrix.bitmatrix import expand
 
-__all__ = ["PACKET", "Planner", "Step", "Steps", "refusal"]
+__all__ = ["PACKET", "Planner", "Step", "Steps", "Way", "refusal"]
 
 PACKET = constants.PACKET
 #: Driver steps that need no interleaving take blocks whole.
@@ -58,10 +59,28 @@ class Step:
 
 @dataclass(frozen=True)
 class Steps:
-    """A whole product: its steps, and the bytes of a block after which they start over."""
+    """A whole product.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+    chunk : int
+        Bytes of a block after which the steps start over.
+    """
 
     steps: tuple[Step, ...]
     chunk: int = _WHOLE
+
+
+class Way(Enum):
+    """How blocks lie, and so how to go about a product."""
+
+    #: In a cache, staggered.
+    CACHED = auto()
+    #: Far larger than the caches: outputs bypass them.
+    STREAMING = auto()
+    #: So that the strips of many blocks share the sets of the nearest cache.
+    ALIASED = auto()
 
 
 def refusal(product: Product, target: Target) -> str | None:
@@ -104,17 +123,18 @@ class Planner:
         total = np.bitwise_xor.reduce(self.values, axis=0)
         return total if (total <= 1).all() else None
 
-    def steps(self, *, streaming: bool) -> Steps:
-        """Return the plan; `streaming` where blocks are far larger than the caches."""
+    def steps(self, way: Way) -> Steps:
+        """Return the plan."""
+        streaming = way is Way.STREAMING
         if self.product.layout.name == "words":
             return self._words(range(self.rows), streaming=streaming)
         if len(self.unit_rows) == self.rows:
             return self._words(range(self.rows), streaming=streaming)
         if self.product.layout.packet_bytes == PACKET:
-            if steps := self._horner(streaming=streaming):
+            if steps := self._horner(way):
                 return steps
             if self.field.w <= _MAX_THREADED:
-                return self._constants(streaming=streaming)
+                return self._constants(way)
         return self._planes()
 
     def _words(self, rows: Sequence[int], *, streaming: bool) -> Steps:
@@ -174,7 +194,7 @@ class Planner:
         ahead = _AHEAD_FAR if streaming else _AHEAD if len(order) > _FOLLOWED and not near else 0
         return Step(WordsKernel(self.field.w, len(rows), sum_row is not None, fold, streaming, ahead), context)
 
-    def _horner(self, *, streaming: bool) -> Steps | None:
+    def _horner(self, way: Way) -> Steps | None:
         if self.columns < 2 or not self.values.all() or self.field.w < 3:
             return None
         x = self.field.alpha
@@ -188,12 +208,15 @@ class Planner:
         columns = np.arange(self.columns)
         if (self.field.pow(x, np.array(found)[:, None] * columns[None, :]) != self.values).any():
             return None
-        kernel = HornerKernel(self.field.w, self.field.polynomial, tuple(found), streaming)
+        kernel = HornerKernel(
+            self.field.w, self.field.polynomial, tuple(found), way is Way.STREAMING, ahead=way is not Way.ALIASED
+        )
         context = horner.bind(inputs=range(self.columns), outputs=range(self.columns, self.columns + self.rows))
         return Steps((Step(kernel, context),))
 
-    def _constants(self, *, streaming: bool) -> Steps:
+    def _constants(self, way: Way) -> Steps:
         """Rows by threaded constants; the derived row as a sum of inputs and of the rows before it."""
+        streaming = way is Way.STREAMING
         kernel = ConstantsKernel(self.field.w, self.field.polynomial)
         costs = multiplier_costs(self.field.w, self.field.polynomial)
         values = self.values
@@ -204,7 +227,7 @@ class Planner:
             values[-1, : self.columns] = self.derived
             values[-1, self.columns : -1] = 1
             inputs = list(range(self.columns + self.rows))
-        steps = []
+        steps: list[Step] = []
         groups = -(-self.columns // _MAX_INPUTS)
         for index in range(groups):
             low = index * self.columns // groups

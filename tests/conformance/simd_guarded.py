@@ -43,7 +43,7 @@ def main(target: str) -> None:
                 data = chance.integers(0, 256, (1, columns, length), np.uint8)
                 wanted = expected(product, data)[0]
                 for at_end, stream_from in ((False, 1 << 60), (True, 1 << 60), (False, 0), (True, 0)):
-                    engine_module._STREAM_FROM = stream_from
+                    engine_module._STREAM_STRIPE = stream_from
                     blocks = [region.block(length, at_end) for region in regions]
                     for block, values in zip(blocks, data[0], strict=False):
                         block[:] = values

@@ -98,7 +98,7 @@ def test_many_blocks(target: str, layout: Layout) -> None:
 
 @layouts
 def test_outputs_that_bypass_the_caches(target: str, layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "_STREAM_FROM", 0)
+    monkeypatch.setattr(engine_module, "_STREAM_STRIPE", 0)
     field = GF(layout.w)
     chance = np.random.default_rng(6)
     for rows, columns in ((1, 3), (2, 4), (4, 9), (6, 7), (2, 60)):
@@ -110,6 +110,25 @@ def test_outputs_that_bypass_the_caches(target: str, layout: Layout, monkeypatch
                 outputs = allocate(2, rows, data.shape[2])
                 engine(target).prepare(product)(Blocks.of_array(data), Blocks.of_array(outputs, writable=True))
                 assert (outputs == expected(product, data)).all()
+
+
+@pytest.mark.parametrize("columns", [3, 12, 20])
+def test_blocks_at_powers_of_two(target: str, columns: int) -> None:
+    chance = np.random.default_rng(8)
+    field = GF(8)
+    powers = field.pow(field.alpha, np.arange(4)[:, None] * np.arange(columns))
+    for layout in (Layout("packets", 8), Layout("words", 8)):
+        for values in (powers, chance.integers(0, 256, (4, columns))):
+            product = Product(Matrix(field, values), layout)
+            memory = np.zeros((columns + 6) * 8192, np.uint8)
+            start = -memory.ctypes.data % 8192
+            blocks = memory[start : start + (columns + 4) * 8192].reshape(columns + 4, 8192)
+            data = chance.integers(0, 256, (1, columns, 8192), np.uint8)
+            blocks[:columns] = data[0]
+            inputs, outputs = Blocks.of_array(blocks[:columns]), Blocks.of_array(blocks[columns:], writable=True)
+            engine(target).prepare(product)(inputs, outputs)
+            assert (blocks[columns:] == expected(product, data)[0]).all()
+            assert (blocks[:columns] == data[0]).all()
 
 
 @pytest.mark.parametrize(("w", "polynomial"), [(8, 0x165), (4, 0x19), (16, 0x1002D)])

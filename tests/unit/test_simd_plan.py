@@ -7,7 +7,7 @@ from gfcode.engine.protocol import Product
 from gfcode.gf import GF
 from gfcode.kernels.simd.constants import ConstantsKernel
 from gfcode.kernels.simd.horner import HornerKernel
-from gfcode.kernels.simd.plan import Planner, Steps, refusal
+from gfcode.kernels.simd.plan import Planner, Steps, Way, refusal
 from gfcode.kernels.simd.planes import PlanesKernel
 from gfcode.kernels.simd.target import Target
 from gfcode.kernels.simd.words import WordsKernel
@@ -30,18 +30,24 @@ def decode(k: int, m: int, lost: list[int], rows: list[int]) -> Matrix:
     return generator.rows(left).inverse().rows(lost)
 
 
-def steps(matrix: Matrix, layout: Layout, *, streaming: bool = False) -> Steps:
-    return Planner(Product(matrix, layout), TARGET).steps(streaming=streaming)
+def steps(matrix: Matrix, layout: Layout, way: Way = Way.CACHED) -> Steps:
+    return Planner(Product(matrix, layout), TARGET).steps(way)
 
 
-def kernels(matrix: Matrix, layout: Layout, *, streaming: bool = False) -> list[object]:
-    return [step.kernel for step in steps(matrix, layout, streaming=streaming).steps]
+def kernels(matrix: Matrix, layout: Layout, way: Way = Way.CACHED) -> list[object]:
+    return [step.kernel for step in steps(matrix, layout, way).steps]
 
 
 def test_rows_of_powers_go_to_horner() -> None:
     assert kernels(powers(10, [0, 1, 2, 3]), PACKETS) == [HornerKernel(8, 0x11D, (0, 1, 2, 3))]
     assert kernels(powers(10, [2]), PACKETS) == [HornerKernel(8, 0x11D, (2,))]
-    assert kernels(powers(10, [0, 1]), PACKETS, streaming=True) == [HornerKernel(8, 0x11D, (0, 1), streaming=True)]
+    assert kernels(powers(10, [0, 1]), PACKETS, Way.STREAMING) == [HornerKernel(8, 0x11D, (0, 1), streaming=True)]
+
+
+def test_strips_that_share_cache_sets_are_not_read_ahead() -> None:
+    assert kernels(powers(20, [0, 1, 2, 3]), PACKETS, Way.ALIASED) == [
+        HornerKernel(8, 0x11D, (0, 1, 2, 3), ahead=False)
+    ]
 
 
 def test_one_wrong_element_is_no_power() -> None:
@@ -72,7 +78,7 @@ def test_the_last_lost_block_is_the_sum_of_everything_else() -> None:
 
 
 def test_blocks_that_bypass_the_caches_are_not_read_again() -> None:
-    rows = steps(decode(10, 4, [0, 4, 7], [0, 1, 3]), PACKETS, streaming=True).steps[0].arguments["rows"]
+    rows = steps(decode(10, 4, [0, 4, 7], [0, 1, 3]), PACKETS, Way.STREAMING).steps[0].arguments["rows"]
     assert all(place < 10 for row in rows for place in row.inputs)
 
 
