@@ -7,6 +7,7 @@ import click
 from gfcode.cli.console import Console, human_bytes, human_count, human_seconds, printable
 from gfcode.cli.options import (
     engine_option,
+    key_option,
     output_options,
     parameter_errors,
     paths_argument,
@@ -34,6 +35,7 @@ __all__ = ["command"]
 )
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @set_option
+@key_option
 @engine_option
 @threads_option
 @sync_option
@@ -44,6 +46,7 @@ def command(
     output: str | None,
     force: bool,
     set_id: str | None,
+    key: str | None,
     engine: str | None,
     threads: int | None,
     durable: bool,
@@ -60,8 +63,8 @@ def command(
 
     with parameter_errors(), progress_bar(console, "decode") as progress:
         report = decode_file(
-            paths, standard_stream("stdout") if to_stdout else output, set_id=set_id, force=force, engine=engine,
-            threads=threads, durable=durable, progress=progress,
+            paths, standard_stream("stdout") if to_stdout else output, set_id=set_id, key=key, force=force,
+            engine=engine, threads=threads, durable=durable, progress=progress,
         )  # fmt: skip
     console.result(report.to_json())
     for line in _damage_lines(report):
@@ -69,7 +72,7 @@ def command(
     if not to_stdout:
         console.say(
             f"{printable(report.path or '')}: {human_bytes(report.size)} in {human_seconds(report.seconds)}, "
-            f"{human_bytes(report.size / max(report.seconds, 1e-9))}/s"
+            f"{human_bytes(report.size / max(report.seconds, 1e-9))}/s; checked: {report.check}"
         )
 
 

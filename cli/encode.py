@@ -6,6 +6,7 @@ from gfcode.cli.console import Console, human_bytes, human_count, human_seconds,
 from gfcode.cli.options import (
     byte_size,
     engine_option,
+    key_option,
     output_options,
     parameter_errors,
     standard_stream,
@@ -54,6 +55,13 @@ __all__ = ["command"]
     help="Directory for the shards; several take turns. Missing ones are made.  [default: the current directory]",
 )
 @click.option("--name", metavar="NAME", help="Name of the set, needed for a stream.  [default: the file's name]")
+@click.option(
+    "--hash",
+    "checksum",
+    type=click.Choice(["xxh3-128", "blake3"]),
+    help="Checksum of the frames.  [default: xxh3-128; with --key keyed BLAKE3]",
+)
+@key_option
 @engine_option
 @threads_option
 @sync_option
@@ -70,6 +78,8 @@ def command(
     frame: int,
     directories: tuple[str, ...],
     name: str | None,
+    checksum: str | None,
+    key: str | None,
     engine: str | None,
     threads: int | None,
     durable: bool,
@@ -87,7 +97,8 @@ def command(
         report = encode_file(
             standard_stream("stdin") if file == "-" else file,
             k=k, m=m, w=w, matrix=matrix, layout=layout, frame=frame, out=directories or ".", name=name,
-            engine=engine, threads=threads, durable=durable, force=force, progress=progress,
+            checksum=checksum, key=key, engine=engine, threads=threads, durable=durable, force=force,
+            progress=progress,
         )  # fmt: skip
     console.result(report.to_json())
     console.say(

@@ -9,8 +9,8 @@ import click
 
 from gfcode.cli.console import Console, human_bytes, human_count, printable
 from gfcode.cli.exits import Exit
-from gfcode.cli.options import output_options, paths_argument
-from gfcode.errors import ShardFormatError
+from gfcode.cli.options import key_option, output_options, parameter_errors, paths_argument
+from gfcode.errors import AuthenticationError, ShardFormatError
 
 if TYPE_CHECKING:
     from gfcode.pipeline.report import ShardInfo
@@ -23,18 +23,20 @@ _ROW_SHOWN = 8
 
 @click.command("info", short_help="Print what shard files say about themselves.")
 @paths_argument
+@key_option
 @output_options
-def command(console: Console, paths: tuple[str, ...]) -> Exit:
+def command(console: Console, paths: tuple[str, ...], key: str | None) -> Exit:
     """Print what shard files say about themselves and their set. Data is not read.
 
     PATH is a shard file, or a directory, of which every shard file is shown.
     """
-    found, errors = _inspect(paths)
+    with parameter_errors():
+        found, errors = _inspect(paths, key)
     for number, info in enumerate(found):
         if number:
             console.say()
-        for key, shown in _lines(info):
-            console.say(f"{key:<14} {printable(shown)}")
+        for label, shown in _lines(info):
+            console.say(f"{label:<14} {printable(shown)}")
     value: dict[str, Any] = {"shards": [info.to_json() for info in found]}
     if not errors:
         console.result(value)
@@ -44,24 +46,24 @@ def command(console: Console, paths: tuple[str, ...]) -> Exit:
     return console.error(f"{path}: {reason}{more}", Exit.FAILED, value | {"errors": dict(errors)})
 
 
-def _inspect(paths: Sequence[str]) -> tuple[list["ShardInfo"], list[tuple[str, str]]]:
+def _inspect(paths: Sequence[str], key: str | None) -> tuple[list["ShardInfo"], list[tuple[str, str]]]:
     """Read the metadata of all shards; return it, and for each path that gave none the reason."""
     from gfcode.pipeline import inspect_shard
 
     found: list[ShardInfo] = []
     errors: list[tuple[str, str]] = []
     for path in paths:
-        before = len(found)
+        before = len(found) + len(errors)
         is_directory = os.path.isdir(path)
         for file in _files_of(path) if is_directory else [path]:
             try:
-                found.append(inspect_shard(file))
+                found.append(inspect_shard(file, key=key))
             except ShardFormatError as error:
-                if not is_directory:
-                    errors.append((path, str(error).removeprefix(f"{path}: ")))
+                if not is_directory or isinstance(error, AuthenticationError):
+                    errors.append((file, str(error).removeprefix(f"{file}: ")))
             except OSError as error:
                 errors.append((file, error.strerror or str(error)))
-        if is_directory and len(found) == before:
+        if is_directory and len(found) + len(errors) == before:
             errors.append((path, "no shard file with readable metadata is in this directory"))
     return found, errors
 
@@ -86,6 +88,7 @@ def _lines(info: "ShardInfo") -> Iterator[tuple[str, str]]:
     yield "file length", length
     yield "metadata", f"{info.metadata_length:,} bytes"
     yield "frame", f"{info.frame_length:,} bytes"
+    yield "check", info.check
     for key, value in metadata.items():
         yield key.replace("_", " "), _shown(key, value)
 

@@ -17,6 +17,7 @@ __all__ = [
     "byte_size",
     "engine_name",
     "engine_option",
+    "key_option",
     "output_options",
     "parameter_errors",
     "paths_argument",
@@ -109,6 +110,16 @@ def set_option(function: Command) -> Command:
         "set_id",
         metavar="ID",
         help="Set to take where PATH holds several: its id or the first digits of it.",
+    )(function)
+
+
+def key_option(function: Command) -> Command:
+    """Add --key, the file that makes a set authentic."""
+    return click.option(
+        "--key",
+        type=click.Path(),
+        metavar="FILE",
+        help="File of 16 bytes or more that holds the key of a keyed set: only what was made with it counts.",
     )(function)
 
 

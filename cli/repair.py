@@ -8,6 +8,7 @@ from gfcode.cli.console import Console, human_bytes, human_count, human_seconds,
 from gfcode.cli.exits import Exit
 from gfcode.cli.options import (
     engine_option,
+    key_option,
     output_options,
     parameter_errors,
     paths_argument,
@@ -32,6 +33,7 @@ __all__ = ["command", "repair_lines"]
     help="Directory for all repaired shards; the damaged ones stay as they are.  [default: in their places]",
 )
 @set_option
+@key_option
 @engine_option
 @threads_option
 @sync_option
@@ -41,6 +43,7 @@ def command(
     paths: tuple[str, ...],
     out: str | None,
     set_id: str | None,
+    key: str | None,
     engine: str | None,
     threads: int | None,
     durable: bool,
@@ -55,8 +58,8 @@ def command(
 
     with parameter_errors(), progress_bar(console, "repair") as progress:
         report = repair_set(
-            paths, out=out, set_id=set_id, engine=engine, threads=threads, durable=durable, progress=progress
-        )
+            paths, out=out, set_id=set_id, key=key, engine=engine, threads=threads, durable=durable, progress=progress,
+        )  # fmt: skip
     console.result(report.to_json())
     print_set(console, report.before)
     for line in repair_lines(report):
@@ -80,6 +83,7 @@ def repair_lines(report: "RepairReport") -> list[str]:
     moved = report.before.bytes_read + report.bytes_written
     lines.append(
         f"{human_bytes(report.before.bytes_read)} read, {human_bytes(report.bytes_written)} written in "
-        f"{human_seconds(report.seconds)}, {human_bytes(moved / max(report.seconds, 1e-9))}/s"
+        f"{human_seconds(report.seconds)}, {human_bytes(moved / max(report.seconds, 1e-9))}/s; "
+        f"checked: {report.before.check}"
     )
     return lines

@@ -6,6 +6,7 @@ they name the value, the limit and what to do.
 """
 
 __all__ = [
+    "AuthenticationError",
     "BlockError",
     "DeviceError",
     "DeviceMemoryError",
@@ -95,6 +96,20 @@ class UnrecoverableError(GFCodeError):
 
 class ShardFormatError(GFCodeError, ValueError):
     """Bytes that are no frame, no metadata, or of a format version this release does not know."""
+
+
+class AuthenticationError(ShardFormatError):
+    """A keyed set read without its key or with another, or a set that gives no proof of the key that was given.
+
+    Attributes
+    ----------
+    key_missing : bool
+        Whether it is keyed, and no key was given.
+    """
+
+    def __init__(self, message: str, *, key_missing: bool = False) -> None:
+        super().__init__(message)
+        self.key_missing = key_missing
 
 
 class ShardSetError(GFCodeError):

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from gfcode.errors import ShardFormatError, ShardSetError
-from gfcode.pipeline.frame import MAGIC_BYTES
+from gfcode.errors import AuthenticationError, ShardFormatError, ShardSetError
+from gfcode.pipeline.frame import HASHES, MAGIC_BYTES, Hashes
 from gfcode.pipeline.metadata import Metadata
 from gfcode.pipeline.probe import metadata_of, open_regular, sound_header
 from gfcode.pipeline.report import Stray
@@ -37,11 +37,15 @@ class Candidate:
     votes: Counter[Holding] = field(default_factory=Counter)
     #: Why the metadata frame is no good.
     reason: str = ""
+    #: Whether that is a matter of keys.
+    denied: AuthenticationError | None = None
     #: Whether the file begins as a frame does.
     marked: bool = False
 
 
-def look_at(paths: Iterable[str], strays: list[Stray], seen: dict[tuple[int, int], str]) -> list[Candidate]:
+def look_at(
+    paths: Iterable[str], strays: list[Stray], seen: dict[tuple[int, int], str], hashes: Hashes = HASHES
+) -> list[Candidate]:
     """Read the metadata frame of every file, once however often it is named."""
     candidates: list[Candidate] = []
     parsed: dict[bytes, Metadata] = {}
@@ -57,10 +61,11 @@ def look_at(paths: Iterable[str], strays: list[Stray], seen: dict[tuple[int, int
                     continue
                 seen[candidate.identity] = path
                 try:
-                    candidate.metadata, index = metadata_of(fd, parsed)
+                    candidate.metadata, index = metadata_of(fd, parsed, hashes)
                     candidate.claim = (candidate.metadata.set_id, index)
                 except ShardFormatError as error:
                     candidate.reason = str(error)
+                    candidate.denied = error if isinstance(error, AuthenticationError) else None
                     candidate.marked = os.pread(fd, len(MAGIC_BYTES), 0) == MAGIC_BYTES
             finally:
                 os.close(fd)

@@ -13,6 +13,7 @@ from gfcode.errors import ParameterError, TargetExistsError, UnrecoverableError
 from gfcode.pipeline.batch import Batch, batch_stripes
 from gfcode.pipeline.discovery import StrPath, find_set
 from gfcode.pipeline.files import Temporaries
+from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.loader import Loader
 from gfcode.pipeline.metadata import check_file_name
 from gfcode.pipeline.recover import LazyCodec, rebuild, short_slots
@@ -30,6 +31,7 @@ def decode_file(
     output: StrPath | IO[bytes] | None = None,
     *,
     set_id: str | None = None,
+    key: StrPath | None = None,
     force: bool = False,
     engine: str | None = None,
     threads: int | None = None,
@@ -50,6 +52,8 @@ def decode_file(
         as a stream.
     set_id : str, optional
         The set that is meant where there are several: its id or the first digits of it.
+    key : path, optional
+        File with the key of a keyed set; only frames made with it count.
     force : bool
         Replace an existing file.
     engine : str, optional
@@ -71,13 +75,13 @@ def decode_file(
         If some stripe has fewer than k good frames; no file is left then.
     TargetExistsError
         If the output exists and `force` is false.
-    ShardSetError, ShardFormatError
+    ShardSetError, ShardFormatError, AuthenticationError
         As `gfcode.pipeline.discovery.find_set`.
     OSError
         If the output cannot be written.
     """
     started = time.perf_counter()
-    with ShardSet(find_set(paths, set_id)) as shards:
+    with ShardSet(find_set(paths, set_id, hashes_for(key))) as shards:
         run = _Run(shards, engine, threads, progress)
         if output is not None and not isinstance(output, str | os.PathLike):
             run.decode(StreamSink(output))
@@ -205,7 +209,7 @@ class _Run:
             stripes=shards.stripes, rebuilt_blocks=sum(self._rebuilt),
             missing_shards=tuple(index for index, files in enumerate(shards.files) if not files),
             damaged_shards=tuple(np.flatnonzero(self._damaged).tolist()), strays=tuple(shards.found.strays),
-            bytes_read=sum(self._read), seconds=time.perf_counter() - started,
+            check=shards.metadata.checksum.check, bytes_read=sum(self._read), seconds=time.perf_counter() - started,
             notes=tuple(f"{path} {note}" for path, notes in shards.found.notes.items() for note in notes),
         )  # fmt: skip
 

@@ -5,9 +5,10 @@ import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gfcode.errors import ParameterError, ShardFormatError, ShardSetError, UnrecoverableError
+from gfcode.errors import AuthenticationError, ParameterError, ShardFormatError, ShardSetError, UnrecoverableError
 from gfcode.pipeline.candidates import Candidate, identify, look_at
 from gfcode.pipeline.files import is_temporary
+from gfcode.pipeline.frame import HASHES, Hashes
 from gfcode.pipeline.metadata import Metadata
 from gfcode.pipeline.names import shard_index, shard_name
 from gfcode.pipeline.report import FrameStatus, Stray
@@ -110,7 +111,7 @@ def _choose(candidates: list[Candidate], sets: dict[bytes, Metadata], wanted: st
     return nearest[0]
 
 
-def find_set(paths: StrPath | Sequence[StrPath], set_id: str | None = None) -> Found:
+def find_set(paths: StrPath | Sequence[StrPath], set_id: str | None = None, hashes: Hashes = HASHES) -> Found:
     """Find the one shard set that is meant by some paths.
 
     Parameters
@@ -119,9 +120,13 @@ def find_set(paths: StrPath | Sequence[StrPath], set_id: str | None = None) -> F
         Shard files, and directories, whose files (not those of their directories) are looked at.
     set_id : str, optional
         The set's id, or the first digits of it.
+    hashes : mapping of int to FrameHash
+        Checksums that count: see `gfcode.pipeline.keys.hashes_for`.
 
     Raises
     ------
+    AuthenticationError
+        If the shards are keyed and no key is given, or none is authentic with the key that is.
     ShardSetError
         If there is no shard, or several sets could be meant, or shards of the set contradict one another.
     ShardFormatError
@@ -134,11 +139,11 @@ def find_set(paths: StrPath | Sequence[StrPath], set_id: str | None = None) -> F
     named = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     files, temporary, directories, strays = _expand(named)
     seen: dict[tuple[int, int], str] = {}
-    candidates = look_at(files, strays, seen)
+    candidates = look_at(files, strays, seen, hashes)
     sets = identify(candidates)
     if not any(_present(candidates, known) >= metadata.k for known, metadata in sets.items()) and temporary:
         # Complete shards that an interrupted run left under their temporary names are better than no set at all.
-        candidates += look_at(temporary, strays, seen)
+        candidates += look_at(temporary, strays, seen, hashes)
         sets = identify(candidates)
     else:
         strays += [Stray(path, "unfinished, or left behind by an interrupted run") for path in temporary]
@@ -160,6 +165,9 @@ def _nothing(named: Sequence[StrPath], candidates: Sequence[Candidate], strays: 
     """Return the error that says why there is no set."""
     places = ", ".join(os.fsdecode(path) for path in named[:3]) + (", ..." if len(named) > 3 else "")
     marked = [candidate for candidate in candidates if candidate.marked]
+    for candidate in marked:
+        if candidate.denied is not None:
+            return AuthenticationError(f"{candidate.path}: {candidate.reason}")
     if marked:
         first = f"{marked[0].path}: {marked[0].reason}"
         if all("format version" in candidate.reason for candidate in marked):
@@ -200,7 +208,9 @@ def _assign_by_name(found: Found, unknown: Iterable[Candidate]) -> None:
     """Take files without one sound frame for the shard whose exact name they have, if no other file holds it."""
     for candidate in unknown:
         index = shard_index(os.path.basename(candidate.path), found.metadata.name)
-        if index is None or index >= found.metadata.n or found.files[index]:
+        # A keyed shard that is read without its key may be all right: it must not be taken for damage.
+        locked = candidate.denied is not None and candidate.denied.key_missing
+        if locked or index is None or index >= found.metadata.n or found.files[index]:
             found.strays.append(Stray(candidate.path, f"no shard: {candidate.reason}"))
             continue
         found.metadata_status[candidate.path] = FrameStatus.MISSING if candidate.size == 0 else FrameStatus.CHECKSUM

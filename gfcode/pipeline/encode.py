@@ -15,7 +15,7 @@ from gfcode.errors import ParameterError
 from gfcode.params import LayoutName
 from gfcode.pipeline.batch import Batch, batch_stripes
 from gfcode.pipeline.files import Temporaries, check_descriptors, write_at
-from gfcode.pipeline.frame import XXH3, frame_hash
+from gfcode.pipeline.keys import checksum_for, every_hash
 from gfcode.pipeline.layout import DEFAULT_FRAME, block_length_for
 from gfcode.pipeline.metadata import MAX_SHARDS, Metadata, check_file_name, describe
 from gfcode.pipeline.report import EncodeReport, Progress
@@ -44,7 +44,8 @@ def encode_file(
     threads: int | None = None,
     force: bool = False,
     durable: bool = True,
-    checksum: str = XXH3.name,
+    checksum: str | None = None,
+    key: StrPath | None = None,
     progress: Progress | None = None,
 ) -> EncodeReport:
     """Cut a file into k data shards and add m parity shards, as files `NAME.000.gfs`, `NAME.001.gfs`, ...
@@ -77,8 +78,11 @@ def encode_file(
         Replace a set of the same name, whole.
     durable : bool
         Flush files and directories to the device before the shards get their names.
-    checksum : str
-        Checksum of the frames.
+    checksum : str, optional
+        Checksum of the frames: "xxh3-128" (the default) or "blake3".
+    key : path, optional
+        File that holds a key, 16 bytes or more: the checksum is keyed BLAKE3, and without the key nobody can write a
+        frame that counts.
     progress : callable, optional
         See `gfcode.pipeline.report.Progress`.
 
@@ -102,7 +106,7 @@ def encode_file(
     if codec.n > MAX_SHARDS:
         raise ParameterError(f"k + m = {codec.n} shards are too many for a shard set; the limit is {MAX_SHARDS}")
     block_length = block_length_for(frame, codec.layout, codec.n)
-    hashing = frame_hash(checksum)
+    hashing = checksum_for(checksum, key)
     directories = [os.fsdecode(out)] if isinstance(out, str | os.PathLike) else [os.fsdecode(path) for path in out]
     with _opened(source) as (stream, path):
         if name is None:
@@ -128,7 +132,7 @@ def encode_file(
             reader = FileSource(stream.fileno(), path or name, metadata.geometry, capacity)
         check_descriptors(codec.n)
         with made_directories(directories), Temporaries() as files:
-            obsolete = check_targets(targets, name, force=force, source=status)
+            obsolete = check_targets(targets, name, force=force, source=status, hashes=every_hash(hashing))
             for index, target in enumerate(targets):
                 _begin(files, target, metadata, index)
             workers = usable_threads(threads, None if stripes is None else -(-stripes // capacity))
@@ -139,8 +143,9 @@ def encode_file(
     stripes = geometry.stripes(size)
     return EncodeReport(
         set_id=metadata.set_id.hex(), name=name, size=size, k=codec.k, m=codec.m, w=codec.w, layout=codec.layout.name,
-        family=codec.family, frame_length=geometry.frame_length, block_length=block_length, stripes=stripes,
-        paths=tuple(targets), bytes_written=codec.n * geometry.shard_length(stripes, geometry.last_data(size)),
+        family=codec.family, check=hashing.check, frame_length=geometry.frame_length, block_length=block_length,
+        stripes=stripes, paths=tuple(targets),
+        bytes_written=codec.n * geometry.shard_length(stripes, geometry.last_data(size)),
         seconds=time.perf_counter() - started,
     )  # fmt: skip
 

@@ -1,16 +1,18 @@
 """The frame: 512 bytes of header, then a block. `docs/format.md` describes it byte by byte."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xxhash
+from blake3 import blake3
 
 from gfcode.errors import ParameterError, ShardFormatError
 
 __all__ = [
+    "BLAKE3",
     "COVER",
     "FLAG_LAST",
     "FLAG_METADATA",
@@ -19,13 +21,17 @@ __all__ = [
     "HASH_BYTES",
     "HEADER",
     "HEADER_BYTES",
+    "KEYED_NAME",
+    "KEYED_NUMBER",
     "MAGIC",
     "MAGIC_BYTES",
     "XXH3",
     "FrameHash",
     "FrameHeader",
+    "Hashes",
     "frame_hash",
     "is_sealed",
+    "keyed_hash",
     "parse_header",
     "seal",
 ]
@@ -74,22 +80,53 @@ class FrameHash:
     number : int
         Its id in the header.
     name : str
+    meaning : str
+        What a right hash proves.
     digest : callable
         Maps a buffer to 16 bytes.
     """
 
     number: int
     name: str
+    meaning: str
     digest: Callable[[Any], bytes]
+
+    @property
+    def check(self) -> str:
+        """Name and meaning, for reports."""
+        return f"{self.name}: {self.meaning}"
 
 
 #: XXH3-128 in its canonical (big-endian) byte order. It finds accidents; it is no defence against forgery.
-XXH3 = FrameHash(1, "xxh3-128", xxhash.xxh3_128_digest)
-#: Checksums by their id. Ids 2 (BLAKE3) and 3 (keyed BLAKE3) are reserved.
-HASHES: dict[int, FrameHash] = {XXH3.number: XXH3}
+XXH3 = FrameHash(1, "xxh3-128", "against accidents", xxhash.xxh3_128_digest)
+#: BLAKE3, its first 16 bytes. Nobody can make two blocks with one hash; but anybody can make a frame with a right one.
+BLAKE3 = FrameHash(
+    2, "blake3", "against accidents, collision-resistant; not authentic without a key",
+    lambda data: blake3(data).digest(length=HASH_BYTES),
+)  # fmt: skip
+#: Id and name of keyed BLAKE3, which `keyed_hash` makes of a key.
+KEYED_NUMBER = 3
+KEYED_NAME = "blake3-keyed"
+#: Checksums by their id.
+Hashes = Mapping[int, FrameHash]
+#: Those that need no key.
+HASHES: Hashes = {XXH3.number: XXH3, BLAKE3.number: BLAKE3}
 
 
-def frame_hash(name: str) -> FrameHash:
+def keyed_hash(key: bytes) -> FrameHash:
+    """Return keyed BLAKE3, its first 16 bytes, which only holders of the key can compute.
+
+    Parameters
+    ----------
+    key : bytes
+        32 bytes.
+    """
+    return FrameHash(
+        KEYED_NUMBER, KEYED_NAME, "authentic", lambda data: blake3(data, key=key).digest(length=HASH_BYTES)
+    )
+
+
+def frame_hash(name: str, hashes: Hashes = HASHES) -> FrameHash:
     """Return the checksum of this name.
 
     Raises
@@ -97,10 +134,10 @@ def frame_hash(name: str) -> FrameHash:
     ParameterError
         If there is none.
     """
-    for known in HASHES.values():
+    for known in hashes.values():
         if known.name == name:
             return known
-    raise ParameterError(f"unknown hash {name!r}; choose {', '.join(known.name for known in HASHES.values())}")
+    raise ParameterError(f"unknown hash {name!r}; choose {', '.join(known.name for known in hashes.values())}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +187,7 @@ def parse_header(header: Bytes) -> FrameHeader:
         raise ShardFormatError(
             f"format version {version} is not known to this release, which reads version {FORMAT_VERSION}"
         )
-    if hash_id not in HASHES:
+    if hash_id not in HASHES and hash_id != KEYED_NUMBER:
         raise ShardFormatError(f"hash {hash_id} is not known to this release")
     if pad or header[_USED:HEADER_BYTES] != _UNUSED:
         raise ShardFormatError("reserved bytes of the frame header are not zero")

@@ -15,7 +15,17 @@ import xxhash
 from gfcode.codec import Codec
 from gfcode.errors import GFCodeError, ParameterError, ShardFormatError
 from gfcode.params import Layout
-from gfcode.pipeline.frame import FLAG_METADATA, FORMAT_VERSION, HEADER_BYTES, FrameHash, FrameHeader, frame_hash, seal
+from gfcode.pipeline.frame import (
+    FLAG_METADATA,
+    FORMAT_VERSION,
+    HASHES,
+    HEADER_BYTES,
+    FrameHash,
+    FrameHeader,
+    Hashes,
+    frame_hash,
+    seal,
+)
 from gfcode.pipeline.layout import MAX_FRAME, MAX_STRIPE_BYTES, Geometry, block_multiple
 
 __all__ = [
@@ -184,7 +194,7 @@ def describe(
     text = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
     if HEADER_BYTES + len(text) > MAX_METADATA:
         raise ParameterError(f"the parity matrix needs {len(text)} bytes of metadata; the limit is {MAX_METADATA}")
-    return parse_metadata(text)
+    return parse_metadata(text, {checksum.number: checksum})
 
 
 def _is_text(value: object) -> bool:
@@ -257,8 +267,14 @@ def _load(text: bytes) -> dict[str, Any]:
     return fields
 
 
-def parse_metadata(text: bytes) -> Metadata:
+def parse_metadata(text: bytes, hashes: Hashes = HASHES) -> Metadata:
     """Read the JSON text of a metadata frame. Every number is bounded before anything depends on it.
+
+    Parameters
+    ----------
+    text : bytes
+    hashes : mapping of int to FrameHash
+        Checksums that it may name.
 
     Raises
     ------
@@ -285,7 +301,7 @@ def parse_metadata(text: bytes) -> Metadata:
     packet_bytes = read.integer("packet_bytes", 0, MAX_FRAME)
     try:
         layout = Layout(name, w, packet_bytes)  # type: ignore[arg-type]  # any other name is refused by Layout itself
-        checksum = frame_hash(read.string("hash", 32))
+        checksum = frame_hash(read.string("hash", 32), hashes)
     except GFCodeError as error:
         _refuse(str(error))
     multiple = block_multiple(layout)

@@ -4,9 +4,20 @@ import json
 import os
 import stat
 
-from gfcode.errors import ShardFormatError
+from gfcode.errors import AuthenticationError, ShardFormatError
 from gfcode.pipeline.files import read_at
-from gfcode.pipeline.frame import FLAG_METADATA, HASHES, HEADER_BYTES, FrameHash, FrameHeader, is_sealed, parse_header
+from gfcode.pipeline.frame import (
+    FLAG_METADATA,
+    HASHES,
+    HEADER_BYTES,
+    KEYED_NUMBER,
+    FrameHash,
+    FrameHeader,
+    Hashes,
+    is_sealed,
+    parse_header,
+)
+from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.metadata import MAX_METADATA, METADATA_MULTIPLE, Metadata, parse_metadata
 from gfcode.pipeline.report import ShardInfo
 
@@ -36,14 +47,16 @@ def _read(fd: int, length: int, offset: int) -> bytearray:
     return data[:got]
 
 
-def metadata_of(fd: int, known: dict[bytes, Metadata] | None = None) -> tuple[Metadata, int]:
-    """Read and check the metadata frame at the beginning of an open file.
+def metadata_of(fd: int, known: dict[bytes, Metadata] | None = None, hashes: Hashes = HASHES) -> tuple[Metadata, int]:
+    """Read and check the metadata frame at the beginning of an open file. Its text is read after its hash was checked.
 
     Parameters
     ----------
     fd : int
     known : dict of bytes to Metadata, optional
         Texts that have been parsed, to which this one is added: the shards of a set have the same.
+    hashes : mapping of int to FrameHash
+        Checksums that count.
 
     Returns
     -------
@@ -53,6 +66,8 @@ def metadata_of(fd: int, known: dict[bytes, Metadata] | None = None) -> tuple[Me
 
     Raises
     ------
+    AuthenticationError
+        If its checksum is none of `hashes`, or a keyed one is wrong.
     ShardFormatError
         If it is damaged, or of an unknown format version.
     OSError
@@ -62,17 +77,22 @@ def metadata_of(fd: int, known: dict[bytes, Metadata] | None = None) -> tuple[Me
     length = HEADER_BYTES + header.block_length
     if header.flags != FLAG_METADATA or header.stripe:
         raise ShardFormatError("the file does not begin with a metadata frame")
+    checksum = hashes.get(header.hash_id)
+    if checksum is None:
+        raise _denied(header.hash_id)
     # The file's real size bounds what is allocated.
     if length > min(os.fstat(fd).st_size, MAX_METADATA) or length % METADATA_MULTIPLE:
         raise ShardFormatError("the metadata frame is damaged or cut off")
     frame = _read(fd, length, 0)
-    if len(frame) != length or not is_sealed(frame, HASHES[header.hash_id]):
+    if len(frame) != length or not is_sealed(frame, checksum):
+        if checksum.number == KEYED_NUMBER:
+            raise AuthenticationError("the metadata frame is not authentic: made with another key, or changed")
         raise ShardFormatError("the checksum of the metadata frame is wrong")
     end = HEADER_BYTES + header.data_length
     text = bytes(frame[HEADER_BYTES:end])
     metadata = known.get(text) if known is not None else None
     if metadata is None:
-        metadata = parse_metadata(text)
+        metadata = parse_metadata(text, {checksum.number: checksum})
         if known is not None:
             known[text] = metadata
     if header.shard >= metadata.n or header != metadata.header(header.shard) or frame[end:] != bytes(length - end):
@@ -80,20 +100,41 @@ def metadata_of(fd: int, known: dict[bytes, Metadata] | None = None) -> tuple[Me
     return metadata, header.shard
 
 
-def read_metadata(path: str) -> tuple[Metadata, int]:
+def _denied(hash_id: int) -> AuthenticationError:
+    """Return the error for a checksum that does not count here."""
+    if hash_id == KEYED_NUMBER:
+        return AuthenticationError(
+            "the shard is keyed, and nothing in it can be told from a forgery without its key; give the key",
+            key_missing=True,
+        )
+    return AuthenticationError(
+        f"the shard is not keyed ({HASHES[hash_id].check}), so that it gives no proof of the key; "
+        f"leave the key out to read what anybody may have written"
+    )
+
+
+def read_metadata(path: str, hashes: Hashes = HASHES) -> tuple[Metadata, int]:
     """Read and check the metadata frame of a shard file; see `metadata_of`."""
     fd = open_regular(path)
     try:
-        return metadata_of(fd)
+        return metadata_of(fd, None, hashes)
     finally:
         os.close(fd)
 
 
-def inspect_shard(path: str | os.PathLike[str]) -> ShardInfo:
+def inspect_shard(path: str | os.PathLike[str], *, key: str | os.PathLike[str] | None = None) -> ShardInfo:
     """Read what a shard file says about itself; its data frames are not looked at.
+
+    Parameters
+    ----------
+    path : path
+    key : path, optional
+        File with the key of a keyed set.
 
     Raises
     ------
+    AuthenticationError
+        If the shard is keyed and no key is given, or the other way round, or the key is another.
     ShardFormatError
         If the metadata frame is damaged, or of an unknown format version.
     OSError
@@ -101,9 +142,9 @@ def inspect_shard(path: str | os.PathLike[str]) -> ShardInfo:
     """
     name = os.fsdecode(path)
     try:
-        metadata, index = read_metadata(name)
+        metadata, index = read_metadata(name, hashes_for(key))
     except ShardFormatError as error:
-        raise ShardFormatError(f"{name}: {error}") from error
+        raise type(error)(f"{name}: {error}") from error
     geometry = metadata.geometry
     expected = None
     if metadata.size is not None:
@@ -111,7 +152,7 @@ def inspect_shard(path: str | os.PathLike[str]) -> ShardInfo:
     return ShardInfo(
         path=name, index=index, metadata=json.loads(metadata.text), metadata_length=metadata.frame_length,
         frame_length=geometry.frame_length, file_length=os.stat(name).st_size, expected_length=expected,
-        hash_name=metadata.checksum.name,
+        hash_name=metadata.checksum.name, check=metadata.checksum.check,
     )  # fmt: skip
 
 

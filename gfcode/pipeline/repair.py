@@ -19,6 +19,7 @@ from gfcode.errors import ShardSetError, TargetExistsError
 from gfcode.pipeline.batch import Batch, batch_stripes
 from gfcode.pipeline.discovery import StrPath, find_set
 from gfcode.pipeline.files import TemporaryFile, publish, read_at, sync_directories, write_at
+from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.loader import Loader
 from gfcode.pipeline.metadata import check_file_name
 from gfcode.pipeline.names import shard_name
@@ -40,6 +41,7 @@ def repair_set(
     *,
     out: StrPath | None = None,
     set_id: str | None = None,
+    key: StrPath | None = None,
     engine: str | None = None,
     threads: int | None = None,
     durable: bool = True,
@@ -59,6 +61,8 @@ def repair_set(
         Directory for all repaired shards, each under its own name; the files that were read stay as they are.
     set_id : str, optional
         The set that is meant where there are several: its id or the first digits of it.
+    key : path, optional
+        File with the key of a keyed set; only frames made with it count.
     engine : str, optional
         Engine that must be used.
     threads : int, optional
@@ -77,13 +81,13 @@ def repair_set(
     ------
     TargetExistsError
         If a shard in `out` exists.
-    ShardSetError, ShardFormatError, UnrecoverableError
+    ShardSetError, ShardFormatError, AuthenticationError, UnrecoverableError
         As `gfcode.pipeline.discovery.find_set`; ShardSetError too if a repaired shard does not verify.
     OSError
         If a shard cannot be written.
     """
     started = time.perf_counter()
-    with ShardSet(find_set(paths, set_id)) as shards:
+    with ShardSet(find_set(paths, set_id, hashes_for(key))) as shards:
         meter = Meter(progress, total_bytes(shards))
         run = _Repair(shards, LazyCodec(shards.metadata, engine), None if out is None else os.fsdecode(out), meter)
         with run:

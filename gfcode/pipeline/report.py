@@ -162,6 +162,8 @@ class SetReport:
     stripes_beyond_repair : ndarray of int64
         Stripes with fewer than k good frames, ascending.
     state : {"intact", "repairable", "beyond repair"}
+    check : str
+        Checksum of the frames, and what it proves.
     bytes_read : int
     seconds : float
     """
@@ -180,6 +182,7 @@ class SetReport:
     strays: tuple[Stray, ...]
     stripes_beyond_repair: npt.NDArray[np.int64]
     state: SetState
+    check: str
     bytes_read: int
     seconds: float
 
@@ -218,6 +221,7 @@ class SetReport:
             "w": self.w,
             "layout": self.layout,
             "family": self.family,
+            "check": self.check,
             "stripes": self.stripes,
             "state": self.state,
             "stripes_beyond_repair": {
@@ -244,6 +248,7 @@ class EncodeReport:
     w: int
     layout: str
     family: str
+    check: str
     frame_length: int
     block_length: int
     stripes: int
@@ -273,6 +278,8 @@ class DecodeReport:
     damaged_shards : tuple of int
         Shards with bad frames among those that were read.
     strays : tuple of Stray
+    check : str
+        Checksum of the frames, and what it proves.
     bytes_read : int
     seconds : float
     notes : tuple of str
@@ -288,6 +295,7 @@ class DecodeReport:
     missing_shards: tuple[int, ...]
     damaged_shards: tuple[int, ...]
     strays: tuple[Stray, ...]
+    check: str
     bytes_read: int
     seconds: float
     notes: tuple[str, ...] = ()
@@ -357,6 +365,8 @@ class ShardInfo:
         Bytes that the file should have; None where the set was made from a stream.
     hash_name : str
         Checksum of the frames.
+    check : str
+        The same, and what it proves.
     """
 
     path: str
@@ -367,6 +377,7 @@ class ShardInfo:
     file_length: int
     expected_length: int | None
     hash_name: str
+    check: str
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values, under the attributes' names."""

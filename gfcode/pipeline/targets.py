@@ -6,7 +6,8 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 
-from gfcode.errors import ParameterError, ShardFormatError, TargetExistsError
+from gfcode.errors import AuthenticationError, ParameterError, ShardFormatError, TargetExistsError
+from gfcode.pipeline.frame import HASHES, Hashes
 from gfcode.pipeline.names import shard_index, shard_name
 from gfcode.pipeline.probe import read_metadata
 
@@ -59,7 +60,9 @@ def _missing(directory: str) -> list[str]:
     return missing
 
 
-def check_targets(targets: Sequence[str], name: str, *, force: bool, source: os.stat_result | None) -> list[str]:
+def check_targets(
+    targets: Sequence[str], name: str, *, force: bool, source: os.stat_result | None, hashes: Hashes = HASHES
+) -> list[str]:
     """Refuse targets that exist, unless `force`.
 
     Parameters
@@ -70,6 +73,8 @@ def check_targets(targets: Sequence[str], name: str, *, force: bool, source: os.
     force : bool
     source : stat_result or None
         The input, which is never replaced.
+    hashes : mapping of int to FrameHash
+        Checksums by which shards of the set that is replaced are known.
 
     Returns
     -------
@@ -94,7 +99,7 @@ def check_targets(targets: Sequence[str], name: str, *, force: bool, source: os.
             raise TargetExistsError(f"{target} is a directory")
         if source is not None and os.path.samestat(found, source):
             raise ParameterError(f"{target} is the input itself; choose another name or directory")
-        replaced |= _set_of(target)
+        replaced |= _set_of(target, hashes)
     if not replaced:
         return []
     taken = set(targets)
@@ -102,14 +107,18 @@ def check_targets(targets: Sequence[str], name: str, *, force: bool, source: os.
     for directory in dict.fromkeys(os.path.dirname(target) for target in targets):
         for entry in os.listdir(directory or "."):
             path = os.path.join(directory, entry)
-            if shard_index(entry, name) is not None and path not in taken and _set_of(path) & replaced:
+            if shard_index(entry, name) is not None and path not in taken and _set_of(path, hashes) & replaced:
                 obsolete.append(path)
     return obsolete
 
 
-def _set_of(path: str) -> set[bytes]:
+def _set_of(path: str, hashes: Hashes) -> set[bytes]:
     """Return the id of the set that a file says it belongs to, if it does."""
     try:
-        return {read_metadata(path)[0].set_id}
+        return {read_metadata(path, hashes)[0].set_id}
+    except AuthenticationError as error:
+        if error.key_missing:  # which shards belong to it cannot be told: some of it might stay
+            raise TargetExistsError(f"{path} is a shard of a keyed set; give its key to replace it") from error
+        return set()
     except (OSError, ShardFormatError):
         return set()

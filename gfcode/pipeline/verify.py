@@ -8,6 +8,7 @@ import numpy as np
 
 from gfcode.pipeline.batch import Batch, batch_stripes
 from gfcode.pipeline.discovery import StrPath, find_set
+from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.loader import Loader
 from gfcode.pipeline.names import shard_name
 from gfcode.pipeline.report import FrameStatus, Progress, SetReport, SetState, ShardReport
@@ -24,6 +25,7 @@ def verify_set(
     paths: StrPath | Sequence[StrPath],
     *,
     set_id: str | None = None,
+    key: StrPath | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> SetReport:
@@ -35,6 +37,8 @@ def verify_set(
         Shard files, and directories that hold them.
     set_id : str, optional
         The set that is meant where there are several: its id or the first digits of it.
+    key : path, optional
+        File with the key of a keyed set; only frames made with it count.
     threads : int, optional
         Workers.
     progress : callable, optional
@@ -46,11 +50,11 @@ def verify_set(
 
     Raises
     ------
-    ShardSetError, ShardFormatError, UnrecoverableError
+    ShardSetError, ShardFormatError, AuthenticationError, UnrecoverableError
         As `gfcode.pipeline.discovery.find_set`.
     """
     started = time.perf_counter()
-    with ShardSet(find_set(paths, set_id)) as shards:
+    with ShardSet(find_set(paths, set_id, hashes_for(key))) as shards:
         return survey(shards, threads=threads, meter=Meter(progress, total_bytes(shards)), started=started)
 
 
@@ -110,7 +114,7 @@ def survey(
         set_id=metadata.set_id.hex(), name=metadata.name, size=shards.size, k=metadata.k, m=metadata.m, w=metadata.w,
         layout=metadata.layout.name, family=metadata.family, stripes=stripes, damage=damage, shards=reports,
         strays=tuple(shards.found.strays), stripes_beyond_repair=np.flatnonzero(beyond).astype(np.int64), state=state,
-        bytes_read=sum(read), seconds=time.perf_counter() - started,
+        check=metadata.checksum.check, bytes_read=sum(read), seconds=time.perf_counter() - started,
     )  # fmt: skip
 
 

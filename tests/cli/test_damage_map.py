@@ -28,7 +28,7 @@ def make_report(
     state: SetState = "beyond repair" if lost.size else "repairable" if bad.any() else "intact"
     return SetReport(
         "0123456789abcdef" * 2, name, stripes * 1000, n - m, m, 8, "packets", "powers", stripes, damage, shards, (),
-        lost, state, 0, 0.0,
+        lost, state, "xxh3-128: against accidents", 0, 0.0,
     )  # fmt: skip
 
 
