@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
+from gfcode.codec import device
 from gfcode.codec.arguments import (
     BlockLike,
     BlocksLike,
@@ -257,7 +258,8 @@ class Codec:
         ----------
         data : array of uint8, shape (k, length) or (stripes, k, length), or sequence of k blocks
             A block is a buffer, or an array of shape (length,) or (stripes, length). `length` is in bytes, a multiple
-            of `block_multiple`.
+            of `block_multiple`. An array in a GPU's memory (CuPy, torch, JAX, ...) is worked on there by the cuda
+            engine, on the current CuPy stream: the result is a CuPy array, and nothing waits.
         out : like `data` with m for k, optional
             Where to put the parity blocks; overwritten. Must not overlap the data.
 
@@ -270,6 +272,8 @@ class Codec:
         ------
         BlockError
         """
+        if not isinstance(data, np.ndarray) and device.is_device_array(data):
+            return device.multiply(Product(self.parity, self.layout), data, out)
         inputs, stripes = blocks_of(data, self.k, "data")
         self._check_length(inputs.length)
         if out is None:
@@ -329,7 +333,7 @@ class Codec:
         Parameters
         ----------
         shards : mapping of shard index to block
-            As in `decode`.
+            As in `decode`. Arrays in a GPU's memory are worked on there, as in `encode`.
         want : iterable of int
             Shard indices, each once.
         out : array of uint8, shape (len(want), length) or (stripes, len(want), length), or sequence of blocks, optional
@@ -347,6 +351,8 @@ class Codec:
             If shards must be computed and fewer than k are given.
         BlockError, ParameterError
         """
+        if device.holds_device_arrays(shards):
+            return device.reconstruct(self.plan, self.layout, shards, check_indices(want, self.n), out)
         given = shards_of(shards, self.n)
         wanted = check_indices(want, self.n)
         shape = self._shape(given)

@@ -7,18 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gfcode.engine.arrays import is_device_array
 from gfcode.errors import BlockError
 from gfcode.kernels.cuda.device import Device, Memory, Stream
 
-__all__ = ["DeviceBlocks", "Resident", "is_device_array"]
-
-
-def is_device_array(value: object) -> bool:
-    """Tell whether an object is an array in device memory: CuPy, torch, JAX, numba, or any other that says so."""
-    if hasattr(value, "__cuda_array_interface__"):
-        return True
-    device = getattr(value, "__dlpack_device__", None)
-    return device is not None and int(device()[0]) in {2, 13}  # kDLCUDA, kDLCUDAManaged
+__all__ = ["DeviceBlocks", "Resident"]
 
 
 class Resident:
@@ -60,9 +53,14 @@ class DeviceBlocks:
     owner : object
     table : ndarray of int64, shape (stripes, count), optional
         Address of each block, where they are at no strides; `address` and `strides` then mean nothing.
+
+    Attributes
+    ----------
+    single : bool
+        Whether the arrays that it was made of have no axis of stripes.
     """
 
-    __slots__ = ("_tables", "address", "count", "length", "owner", "strides", "stripes", "table")
+    __slots__ = ("_tables", "address", "count", "length", "owner", "single", "strides", "stripes", "table")
 
     def __init__(
         self,
@@ -77,6 +75,7 @@ class DeviceBlocks:
         self.stripes, self.count, self.length = shape
         self.owner = owner
         self.table = table
+        self.single = False
         self._tables: dict[Stream, Resident] = {}
 
     @classmethod
@@ -93,7 +92,9 @@ class DeviceBlocks:
         """
         address, shape, strides = _open(device, array, stream, writable=writable)
         if len(shape) == 2:
-            return cls(address, (0, strides[0]), (1, shape[0], shape[1]), array)
+            blocks = cls(address, (0, strides[0]), (1, shape[0], shape[1]), array)
+            blocks.single = True
+            return blocks
         if len(shape) == 3:
             return cls(address, (strides[0], strides[1]), (shape[0], shape[1], shape[2]), array)
         raise BlockError(
@@ -119,7 +120,9 @@ class DeviceBlocks:
         steps = np.arange(stripes, dtype=np.int64)[:, None]
         starts = np.array([address for address, _, _ in found], np.int64)
         strides = np.array([strides[0] if len(shape) == 2 else 0 for _, _, strides in found], np.int64)
-        return cls(0, (0, 0), (stripes, len(found), length), tuple(arrays), starts + steps * strides)
+        blocks = cls(0, (0, 0), (stripes, len(found), length), tuple(arrays), starts + steps * strides)
+        blocks.single = len(shape) == 1
+        return blocks
 
     def addresses(self) -> npt.NDArray[np.int64]:
         """Return the address of every block, shape (stripes, count)."""

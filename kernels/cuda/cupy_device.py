@@ -230,6 +230,11 @@ class CupyDevice:
         kind = _MEMORY_KINDS.get(int(attributes.type), "host")
         return Location(kind, int(attributes.device))  # type: ignore[arg-type] # a value of the table above
 
+    def new_array(self, shape: tuple[int, ...]) -> object:
+        """Make an uninitialised CuPy array."""
+        with self._translated("allocating an array"):
+            return self._cupy.empty(shape, np.uint8)
+
     def from_dlpack(self, array: object) -> object:
         """Make a CuPy array of one that has only `__dlpack__`."""
         with self._translated("taking an array over"):

@@ -144,6 +144,16 @@ class Device(Protocol):
         """Say whose memory an address is."""
         ...
 
+    def new_array(self, shape: tuple[int, ...]) -> object:
+        """Make an uninitialised array of uint8 for a caller, first used by the current stream.
+
+        Raises
+        ------
+        DeviceMemoryError
+            If there is not enough memory.
+        """
+        ...
+
     def from_dlpack(self, array: object) -> object:
         """Make an array that has `__cuda_array_interface__` of one that has only `__dlpack__`, without copying."""
         ...

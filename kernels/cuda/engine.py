@@ -1,8 +1,9 @@
 """The `cuda` engine: products on an NVIDIA GPU, for arrays that are there already and for host blocks through it."""
 
+import functools
 import threading
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,10 @@ __all__ = ["CudaEngine", "KernelName", "load"]
 KernelName = Literal["auto", "matrix", "horner", "program"]
 
 
+#: Products that `multiply` keeps prepared.
+_KEPT: Final = 256
+
+
 class CudaEngine:
     """Runs products on one GPU. Safe to use from many threads.
 
@@ -38,6 +43,7 @@ class CudaEngine:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._streamer = Streamer(context.device)
+        self._operators = functools.lru_cache(maxsize=_KEPT)(self.prepare)
 
     @property
     def detail(self) -> str:
@@ -93,6 +99,35 @@ class CudaEngine:
             except EngineUnavailableError:
                 pass  # too many rows for the registers
         return MatrixRunner(self._context, layout, expand(matrix)[None])
+
+    def multiply(self, product: Product, data: object, out: Any = None) -> Any:
+        """Enqueue matrix · data for arrays in device memory, on the caller's current CuPy stream; return at once.
+
+        Parameters
+        ----------
+        product : Product
+            Prepared at its first use; those used last are kept.
+        data : device array, or list of c device arrays
+            uint8, shape (c, length) or (stripes, c, length), or each of shape (length,) or (stripes, length).
+        out : device array, or list of r device arrays, optional
+            Where to put the result; overwritten.
+
+        Returns
+        -------
+        device array
+            `out`, or a new CuPy array of shape (r, length) or (stripes, r, length).
+
+        Raises
+        ------
+        EngineUnavailableError, BlockError, DeviceMemoryError, DeviceError
+        """
+        operator = self._operators(product)
+        inputs = operator.blocks_of(data)
+        if out is None:
+            stripes = () if inputs.single else (inputs.stripes,)
+            out = self.device.new_array((*stripes, product.matrix.shape[0], inputs.length))
+        operator.apply_device(inputs, out)
+        return out
 
     def prepare_grouped(
         self,

@@ -54,6 +54,10 @@ class _Operator:
         """Which kernel runs: "matrix", "program" or "horner"."""
         return self.runner.kernel
 
+    def blocks_of(self, array: object) -> DeviceBlocks:
+        """Return the blocks of what `apply_device` takes as inputs."""
+        return self._device_blocks(array, self._context.device.current_stream(), writable=False)
+
     def _device_blocks(self, array: object, stream: Stream, *, writable: bool) -> DeviceBlocks:
         if isinstance(array, DeviceBlocks):
             return array

@@ -308,5 +308,8 @@ class ShimDevice:
                 return location
         return Location("host", 0)
 
+    def new_array(self, shape: tuple[int, ...]) -> object:
+        return self.device_array(np.full(shape, 0xA5, np.uint8))
+
     def from_dlpack(self, array: object) -> object:
         return DeviceArray(np.from_dlpack(_OnHost(array)))

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from gfcode.engine.arrays import is_device_array
 from gfcode.engine.protocol import Blocks, Engine, Product
 from gfcode.errors import BlockError, EngineUnavailableError, ParameterError
 from gfcode.gf import GF
-from gfcode.kernels.cuda.blocks import DeviceBlocks, is_device_array
+from gfcode.kernels.cuda.blocks import DeviceBlocks
 from gfcode.kernels.cuda.context import Context
 from gfcode.kernels.cuda.engine import CudaEngine
 from gfcode.matrix.generator import parity_matrix
