@@ -6,26 +6,8 @@ All but the errors is imported at first use, so that ``import gfcode`` loads nei
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from gfcode.errors import (
-    BlockError,
-    DeviceError,
-    DeviceMemoryError,
-    DivisionByZeroError,
-    EngineUnavailableError,
-    FieldError,
-    GFCodeError,
-    InputChangedError,
-    MixedFieldsError,
-    NotMDSError,
-    OutOfFieldError,
-    ParameterError,
-    ReduciblePolynomialError,
-    ShardFormatError,
-    ShardSetError,
-    SingularMatrixError,
-    TargetExistsError,
-    UnrecoverableError,
-)
+from gfcode import errors
+from gfcode.errors import *  # noqa: F403 - errors are listed once, where they are defined
 
 if TYPE_CHECKING:
     from gfcode.codec import Codec, Plan, VerifyReport
@@ -37,28 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GF",
-    "BlockError",
     "Codec",
-    "DeviceError",
-    "DeviceMemoryError",
-    "DivisionByZeroError",
-    "EngineUnavailableError",
     "Field",
-    "FieldError",
-    "GFCodeError",
-    "InputChangedError",
     "Matrix",
-    "MixedFieldsError",
-    "NotMDSError",
-    "OutOfFieldError",
-    "ParameterError",
     "Plan",
-    "ReduciblePolynomialError",
-    "ShardFormatError",
-    "ShardSetError",
-    "SingularMatrixError",
-    "TargetExistsError",
-    "UnrecoverableError",
     "VerifyReport",
     "__version__",
     "decode_file",
@@ -66,6 +30,7 @@ __all__ = [
     "repair_set",
     "verify_set",
 ]
+__all__ += errors.__all__
 
 # Where the names are that are imported at first use.
 _MODULES = {
