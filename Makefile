@@ -81,9 +81,10 @@ format: $(VENV)/lint.stamp
 	@$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The theme's notice about the future of mkdocs is for its users, not for readers of a build's output.
+# Not --quiet: warnings that are not printed are not counted by --strict either. The theme's notice about the future of
+# mkdocs is for its users, not for readers of a build's output.
 docs: $(VENV)/docs.stamp
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
 	echo 'site/index.html'
 
 docs-serve: $(VENV)/docs.stamp

@@ -14,17 +14,45 @@ pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install '.[do
 pytest.importorskip("mkdocstrings", reason="mkdocstrings is not installed: pip install '.[docs]'")
 
 
+def build(project: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """Build a site as `make docs` does, without a network: whatever would be fetched is an error."""
+    (command,) = re.findall(r"/mkdocs (build .*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", *command.split(), "--site-dir", str(site)],
+        cwd=project, env=os.environ | nowhere | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    # Without a network: whatever would be fetched while building is an error.
-    nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
-        cwd=ROOT, env=os.environ | nowhere | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = build(ROOT, folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
+
+
+@pytest.mark.parametrize(
+    ("page", "nav", "words"),
+    [
+        ("[gone](gone.md)", "[index.md]", "gone.md"),
+        ("[here](#no-such-heading)", "[index.md]", "no-such-heading"),
+        ("Words.", "[index.md, gone.md]", "gone.md"),
+        ("Words.", "[other.md]", "index.md"),
+    ],
+)
+def test_a_broken_site_is_not_built(tmp_path: Path, page: str, nav: str, words: str) -> None:
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    (validation,) = re.findall(r"^validation:\n(?:  .*\n)+", settings, re.MULTILINE)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.md").write_text(f"# A page\n\n{page}\n")
+    if "other" in nav:
+        (tmp_path / "docs/other.md").write_text("# Another\n")
+    (tmp_path / "mkdocs.yml").write_text(f"site_name: x\nplugins: []\ntheme: mkdocs\n{validation}nav: {nav}\n")
+    done = build(tmp_path, tmp_path / "site")
+    assert done.returncode != 0
+    assert words in done.stdout + done.stderr
 
 
 def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
