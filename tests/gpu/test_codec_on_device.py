@@ -71,6 +71,26 @@ def test_every_loss_is_rebuilt_on_the_device(device: ShimDevice, stripes: int | 
             assert np.array_equal(found[shard].array, whole[..., shard, :])
 
 
+@pytest.mark.parametrize("layout", ["packets", "words"])
+def test_codecs_run_on_the_engine_from_host_memory(device: ShimDevice, layout: str) -> None:
+    codec, plain = (Codec(5, 3, layout=layout, engine=engine) for engine in ("cuda", "numpy"))  # type: ignore[arg-type]
+    data = data_of(2, 5, 1024)
+    parity = codec.encode(data)
+    assert np.array_equal(parity, plain.encode(data))
+    whole = dict(enumerate(np.concatenate([data, parity], axis=1).swapaxes(0, 1)))
+    for lost in ((0, 1, 2), (1, 4, 7), (5, 6, 7), (0, 6)):
+        left = {i: block for i, block in whole.items() if i not in lost}
+        assert np.array_equal(codec.decode(left), data)
+        for shard, block in codec.reconstruct(left, lost).items():
+            assert np.array_equal(block, whole[shard])
+    assert codec.verify(whole).consistent
+    new = data_of(2, 1024)
+    codec.update(parity, 3, data[:, 3], new)
+    data[:, 3] = new
+    assert np.array_equal(parity, plain.encode(data))
+    assert device.launches
+
+
 def test_shards_of_two_places_are_refused(device: ShimDevice) -> None:
     codec = Codec(2, 1, layout="words", engine="numpy")
     with pytest.raises(BlockError, match="shard 1 is not in device memory, as others are"):
