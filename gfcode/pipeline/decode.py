@@ -12,10 +12,10 @@ import numpy as np
 from gfcode.errors import ParameterError, TargetExistsError, UnrecoverableError
 from gfcode.pipeline.batch import Batch, batch_stripes
 from gfcode.pipeline.discovery import StrPath, find_set
-from gfcode.pipeline.files import Temporaries
 from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.loader import Loader
 from gfcode.pipeline.metadata import check_file_name
+from gfcode.pipeline.publication import Temporaries
 from gfcode.pipeline.recover import LazyCodec, rebuild, short_slots
 from gfcode.pipeline.report import DecodeReport, FrameStatus, Progress
 from gfcode.pipeline.shardset import ShardSet

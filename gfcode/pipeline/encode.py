@@ -7,6 +7,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import IO, Any
 
@@ -14,16 +15,18 @@ from gfcode.codec import Codec
 from gfcode.errors import ParameterError
 from gfcode.params import LayoutName
 from gfcode.pipeline.batch import Batch, batch_stripes
-from gfcode.pipeline.files import Temporaries, check_descriptors, write_at
+from gfcode.pipeline.files import check_descriptors, sync_directories, write_at
+from gfcode.pipeline.frame import FrameHash, Hashes
 from gfcode.pipeline.keys import checksum_for, every_hash
 from gfcode.pipeline.layout import DEFAULT_FRAME, block_length_for
 from gfcode.pipeline.metadata import MAX_SHARDS, Metadata, check_file_name, describe
+from gfcode.pipeline.publication import Check, Temporaries
 from gfcode.pipeline.report import EncodeReport, Progress
 from gfcode.pipeline.source import FileSource, Source, StreamSource
-from gfcode.pipeline.targets import check_targets, made_directories, shard_targets
+from gfcode.pipeline.targets import check_targets, is_interrupted, made_directories, shard_targets
 from gfcode.pipeline.workers import Meter, run_workers, usable_threads
 
-__all__ = ["encode_file"]
+__all__ = ["Recipe", "Written", "encode_file", "recipe_for", "write_set"]
 
 StrPath = str | os.PathLike[str]
 
@@ -101,13 +104,79 @@ def encode_file(
     OSError
         If the source cannot be read or a shard not written.
     """
-    started = time.perf_counter()
+    recipe = recipe_for(
+        k=k, m=m, w=w, matrix=matrix, layout=layout, polynomial=polynomial, frame=frame, engine=engine,
+        checksum=checksum, key=key,
+    )  # fmt: skip
+    directories = [os.fsdecode(out)] if isinstance(out, str | os.PathLike) else [os.fsdecode(path) for path in out]
+    with made_directories(directories) as made, Temporaries() as files:
+        written = write_set(
+            files, source, recipe, directories, name=name, force=force, threads=threads, progress=progress
+        )
+        files.publish(replace=written.replaces, durable=durable, check=written.check)
+        if durable:
+            sync_directories(made)
+    return written.report
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How sets are made, whatever of."""
+
+    codec: Codec
+    block_length: int
+    checksum: FrameHash
+    tool: str
+
+    @property
+    def hashes(self) -> Hashes:
+        """Checksums by which older sets can be known."""
+        return every_hash(self.checksum)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A set whose shards are complete and have no names yet.
+
+    Attributes
+    ----------
+    report : EncodeReport
+    replaces : bool
+        Whether its shards may replace what has their names.
+    check : callable
+        For `Temporaries.publish`: refuses targets that appeared meanwhile, and returns shards without a successor.
+    """
+
+    report: EncodeReport
+    replaces: bool
+    check: Check
+
+
+def recipe_for(
+    *, k: int, m: int, w: int, matrix: Any, layout: LayoutName, polynomial: int | None, frame: int, engine: str | None,
+    checksum: str | None, key: StrPath | None,
+) -> Recipe:  # fmt: skip
+    """Build the codec and check all that does not depend on a source; parameters as for `encode_file`."""
     codec = Codec(k, m, w, matrix=matrix, layout=layout, polynomial=polynomial, engine=engine)
     if codec.n > MAX_SHARDS:
         raise ParameterError(f"k + m = {codec.n} shards are too many for a shard set; the limit is {MAX_SHARDS}")
     block_length = block_length_for(frame, codec.layout, codec.n)
-    hashing = checksum_for(checksum, key)
-    directories = [os.fsdecode(out)] if isinstance(out, str | os.PathLike) else [os.fsdecode(path) for path in out]
+    return Recipe(codec, block_length, checksum_for(checksum, key), f"gfcode {version('gfcode')}")
+
+
+def write_set(
+    files: Temporaries, source: StrPath | IO[bytes], recipe: Recipe, directories: Sequence[str], *, name: str | None,
+    force: bool, threads: int | None, progress: Progress | None,
+) -> Written:  # fmt: skip
+    """Write the shards of a new set under temporary names; parameters as for `encode_file`.
+
+    Parameters
+    ----------
+    files : Temporaries
+        New; gets the shards.
+    """
+    started = time.perf_counter()
+    codec = recipe.codec
     with _opened(source) as (stream, path):
         if name is None:
             if path is None:
@@ -120,8 +189,8 @@ def encode_file(
         metadata = describe(
             codec, set_id=secrets.token_bytes(16), name=name, size=None if status is None else status.st_size,
             mode=None if status is None else stat.S_IMODE(status.st_mode) & 0o777,
-            mtime_ns=None if status is None else status.st_mtime_ns, block_length=block_length, checksum=hashing,
-            tool=f"gfcode {version('gfcode')}",
+            mtime_ns=None if status is None else status.st_mtime_ns, block_length=recipe.block_length,
+            checksum=recipe.checksum, tool=recipe.tool,
         )  # fmt: skip
         stripes = None if metadata.size is None else metadata.geometry.stripes(metadata.size)
         capacity = batch_stripes(metadata.geometry, codec.n, stripes)
@@ -131,23 +200,28 @@ def encode_file(
         else:
             reader = FileSource(stream.fileno(), path or name, metadata.geometry, capacity)
         check_descriptors(codec.n)
-        with made_directories(directories), Temporaries() as files:
-            obsolete = check_targets(targets, name, force=force, source=status, hashes=every_hash(hashing))
-            for index, target in enumerate(targets):
-                _begin(files, target, metadata, index)
-            workers = usable_threads(threads, None if stripes is None else -(-stripes // capacity))
-            _write(codec, metadata, reader, files, capacity, workers, Meter(progress, metadata.size))
-            size = reader.finish()
-            files.publish(replace=force, durable=durable, obsolete=obsolete)
+
+        def check() -> list[str]:
+            replaces = force or is_interrupted(targets, status, recipe.hashes)
+            return check_targets(targets, name, force=replaces, source=status, hashes=recipe.hashes)
+
+        replaces = force or is_interrupted(targets, status, recipe.hashes)
+        check_targets(targets, name, force=replaces, source=status, hashes=recipe.hashes)
+        for index, target in enumerate(targets):
+            _begin(files, target, metadata, index)
+        workers = usable_threads(threads, None if stripes is None else -(-stripes // capacity))
+        _write(codec, metadata, reader, files, capacity, workers, Meter(progress, metadata.size))
+        size = reader.finish()
     geometry = metadata.geometry
     stripes = geometry.stripes(size)
-    return EncodeReport(
+    report = EncodeReport(
         set_id=metadata.set_id.hex(), name=name, size=size, k=codec.k, m=codec.m, w=codec.w, layout=codec.layout.name,
-        family=codec.family, check=hashing.check, frame_length=geometry.frame_length, block_length=block_length,
-        stripes=stripes, paths=tuple(targets),
+        family=codec.family, check=recipe.checksum.check, frame_length=geometry.frame_length,
+        block_length=recipe.block_length, stripes=stripes, paths=tuple(targets),
         bytes_written=codec.n * geometry.shard_length(stripes, geometry.last_data(size)),
         seconds=time.perf_counter() - started,
     )  # fmt: skip
+    return Written(report, replaces, check)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Descriptors and names: whole reads and writes at an offset, temporary names, and giving files their final names."""
+"""Descriptors and names: whole reads and writes at an offset, temporary names, and giving a file its final name."""
 
 import contextlib
 import errno
@@ -6,15 +6,16 @@ import os
 import resource
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Self
 
 from gfcode.errors import TargetExistsError
+from gfcode.pipeline.locks import claim
 
 __all__ = [
-    "Temporaries",
+    "NO_LINKS",
     "TemporaryFile",
     "check_descriptors",
     "is_temporary",
+    "leftovers",
     "publish",
     "read_at",
     "sync_directories",
@@ -26,10 +27,12 @@ __all__ = [
 _MAX_BUFFERS = 1024
 _SUFFIX = ".tmp"
 _TOKEN_DIGITS = 16
+#: Bytes of a file's name that its temporary name keeps.
+_LONGEST_KEPT = 255 - len(_SUFFIX) - _TOKEN_DIGITS - 2
 #: Descriptors that a run needs beside those of the shards: input, output, standard streams, the caller's own.
 _SPARE_DESCRIPTORS = 16
 #: What a file system answers that has no hard links.
-_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 
 def check_descriptors(count: int) -> None:
@@ -102,7 +105,7 @@ def temporary_name(name: str) -> str:
 
     It is `.NAME.<16 hexadecimal digits>.tmp`; a long NAME is cut, so that the whole stays a legal name.
     """
-    kept = os.fsencode(name)[: 255 - len(_SUFFIX) - _TOKEN_DIGITS - 2]
+    kept = os.fsencode(name)[:_LONGEST_KEPT]
     return f".{os.fsdecode(kept)}.{secrets.token_hex(_TOKEN_DIGITS // 2)}{_SUFFIX}"
 
 
@@ -116,6 +119,25 @@ def is_temporary(name: str) -> bool:
         and len(token) == _TOKEN_DIGITS
         and all(digit in "0123456789abcdef" for digit in token)
     )
+
+
+def leftovers(targets: Iterable[str]) -> dict[str, list[str]]:
+    """Return for each target the files beside it that `temporary_name` has named for it.
+
+    Where a name had to be cut, there is no telling whose temporary it is, and none is returned.
+    """
+    found: dict[str, list[str]] = {target: [] for target in targets}
+    named = {os.path.split(target): target for target in found}
+    for directory in dict.fromkeys(directory for directory, _ in named):
+        try:
+            names = os.listdir(directory or ".")
+        except OSError:
+            continue
+        for name in filter(is_temporary, names):
+            stem = name[1 : -len(_SUFFIX) - _TOKEN_DIGITS - 1]
+            if (directory, stem) in named and len(os.fsencode(stem)) < _LONGEST_KEPT:
+                found[named[directory, stem]].append(os.path.join(directory, name))
+    return found
 
 
 def sync_directories(paths: Iterable[str]) -> None:
@@ -134,6 +156,8 @@ def sync_directories(paths: Iterable[str]) -> None:
 class TemporaryFile:
     """A file that is written under a temporary name beside its target, which it does not touch.
 
+    It is locked as long as it is open: see `gfcode.pipeline.locks`.
+
     Parameters
     ----------
     target : str
@@ -146,8 +170,12 @@ class TemporaryFile:
     def __init__(self, target: str, mode: int) -> None:
         directory, name = os.path.split(target)
         self.target = target
-        self.path = os.path.join(directory, temporary_name(name))
-        self.fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        while True:
+            self.path = os.path.join(directory, temporary_name(name))
+            self.fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            if claim(self.fd):
+                break
+            self.discard()
         found = os.fstat(self.fd)
         self.identity = (found.st_dev, found.st_ino)
 
@@ -159,6 +187,16 @@ class TemporaryFile:
             except OSError as error:
                 if error.errno not in {errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS}:
                     raise OSError(error.errno, os.strerror(error.errno or 0), self.target) from error
+
+    def flush(self, *, durable: bool) -> None:
+        """Make sure that the file system has taken all that was written; that the device has, if `durable`.
+
+        The file stays open, and with that locked, until it has its name.
+        """
+        if durable:
+            os.fsync(self.fd)
+        else:
+            os.close(os.dup(self.fd))  # network file systems say only now that there was no room
 
     def close(self) -> None:
         """Close the descriptor; the file stays."""
@@ -189,102 +227,10 @@ def publish(path: str, target: str, *, replace: bool) -> None:
     except FileExistsError as error:
         raise TargetExistsError(f"{target} exists") from error
     except OSError as error:
-        if error.errno not in _NO_LINKS:
+        if error.errno not in NO_LINKS:
             raise
         if os.path.lexists(target):
             raise TargetExistsError(f"{target} exists") from error
         os.rename(path, target)
     else:
         os.unlink(path)
-
-
-class Temporaries:
-    """The files of one run: all get their final names, or none does.
-
-    As a context manager it removes, on the way out, every file that has not been published.
-    """
-
-    def __init__(self) -> None:
-        self.files: list[TemporaryFile] = []
-        self._published = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for file in self.files:
-            if self._published:
-                file.close()
-            else:
-                file.discard()
-
-    def create(self, target: str, mode: int) -> TemporaryFile:
-        """Open a new file for `target`."""
-        file = TemporaryFile(target, mode)
-        self.files.append(file)
-        return file
-
-    def publish(self, *, replace: bool, durable: bool, obsolete: Sequence[str] = ()) -> None:
-        """Give every file its final name once all are complete; take the names back if one cannot be given.
-
-        Files that are replaced keep a hidden second name until the last new name stands, so that an interrupted run
-        leaves both the old files and the new ones.
-
-        Parameters
-        ----------
-        replace : bool
-            Whether existing targets may be replaced.
-        durable : bool
-            Whether contents and names are flushed to the device.
-        obsolete : sequence of str
-            Files of what is replaced that have no successor; removed last.
-        """
-        for file in self.files:
-            if durable:
-                os.fsync(file.fd)
-            file.close()
-        backups: dict[str, str] = {}
-        try:
-            if replace:
-                for file in self.files:
-                    self._keep(file.target, backups)
-            for file in self.files:
-                publish(file.path, file.target, replace=replace)
-            if durable:
-                sync_directories(file.target for file in self.files)
-        except BaseException:
-            self._take_back(backups)
-            raise
-        self._published = True
-        for path in (*obsolete, *backups.values()):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
-        if durable and (obsolete or backups):
-            sync_directories((*obsolete, *backups.values()))
-
-    def _take_back(self, backups: dict[str, str]) -> None:
-        """Undo whatever part of a publication has happened."""
-        for file in self.files:
-            with contextlib.suppress(OSError):
-                found = os.lstat(file.target)
-                if (found.st_dev, found.st_ino) == file.identity and file.target not in backups:
-                    os.unlink(file.target)
-        for target, backup in backups.items():
-            with contextlib.suppress(OSError):
-                os.replace(backup, target)
-                os.unlink(backup)  # renaming one name of a file to another of its names leaves both
-
-    @staticmethod
-    def _keep(target: str, backups: dict[str, str]) -> None:
-        """Give an existing target a hidden second name; where the file system cannot, a hidden name only."""
-        directory, name = os.path.split(target)
-        backup = os.path.join(directory, temporary_name(name))
-        backups[target] = backup
-        try:
-            os.link(target, backup, follow_symlinks=False)
-        except FileNotFoundError:
-            del backups[target]
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            os.rename(target, backup)

@@ -15,15 +15,18 @@ from typing import Self
 
 import numpy as np
 
-from gfcode.errors import ShardSetError, TargetExistsError
+from gfcode.errors import ShardFormatError, ShardSetError, TargetExistsError
 from gfcode.pipeline.batch import Batch, batch_stripes
 from gfcode.pipeline.discovery import StrPath, find_set
-from gfcode.pipeline.files import TemporaryFile, publish, read_at, sync_directories, write_at
+from gfcode.pipeline.files import TemporaryFile, leftovers, publish, read_at, sync_directories, write_at
+from gfcode.pipeline.frame import HEADER_BYTES
 from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.loader import Loader
+from gfcode.pipeline.locks import locked_directories, remove_if_abandoned
 from gfcode.pipeline.metadata import check_file_name
 from gfcode.pipeline.names import shard_name
 from gfcode.pipeline.place import places_of_new
+from gfcode.pipeline.probe import read_metadata
 from gfcode.pipeline.recover import LazyCodec, rebuild
 from gfcode.pipeline.report import FrameStatus, Progress, RepairedShard, RepairReport, SetReport, ranges
 from gfcode.pipeline.shardset import OpenShard, ShardSet
@@ -149,22 +152,25 @@ class _Repair:
         for shard in broken:
             self._complete(shard.index, report)
             file = self._file(shard.index)
+            file.flush(durable=durable)
             if durable:
-                os.fsync(file.fd)
                 os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_DONTNEED)  # what is checked comes from the device
             self._check(shard.index, file, batch)
-        named = []
-        for shard in broken:
-            file = self._files[shard.index]
-            file.close()
-            publish(file.path, file.target, replace=shard.path is not None and self._out is None)
-            del self._files[shard.index]
-            named.append(file.target)
-            rebuilt = shard.damaged + shard.missing
-            self.repaired.append(RepairedShard(shard.index, file.target, shard.path is None, rebuilt))
-        self._made_out = False
-        if durable:
-            sync_directories(named)
+        targets = [self._files[shard.index].target for shard in broken]
+        with locked_directories(map(os.path.dirname, targets)):
+            for shard in broken:
+                self._check_target(shard.index)
+            for shard in broken:
+                file = self._files[shard.index]
+                publish(file.path, file.target, replace=shard.path is not None and self._out is None)
+                self._made_out = False
+                del self._files[shard.index]
+                file.close()
+                rebuilt = shard.damaged + shard.missing
+                self.repaired.append(RepairedShard(shard.index, file.target, shard.path is None, rebuilt))
+            if durable:
+                sync_directories(targets)
+            self._remove_leftovers(targets)
         self.bytes_written = len(broken) * self._shards.shard_length
 
     def _file(self, shard: int) -> TemporaryFile:
@@ -194,6 +200,35 @@ class _Repair:
             check_file_name(self._shards.metadata.name)
             self._places, self.notes = places_of_new(self._shards.found)
         return self._places[shard]
+
+    def _check_target(self, shard: int) -> None:
+        """Refuse to replace what is not the file that was read: another run may have replaced the set meanwhile."""
+        target = self._files[shard].target
+        old = self._shards.files[shard][0] if self._shards.files[shard] and self._out is None else None
+        try:
+            unchanged = old is None or os.path.samestat(os.stat(target), os.fstat(old.fd))
+        except FileNotFoundError:
+            unchanged = False
+        if not unchanged or (old is None and os.path.lexists(target)):
+            raise ShardSetError(f"{target} was replaced by another run during the repair; repair again")
+
+    def _remove_leftovers(self, targets: Sequence[str]) -> None:
+        """Remove what killed repairs of this set have left for these targets."""
+        used = {file.path for files in (*self._shards.files, *self._shards.extra) for file in files}
+        for path in (path for paths in leftovers(targets).values() for path in paths):
+            if path not in used and self._is_own(path):
+                remove_if_abandoned(path)
+
+    def _is_own(self, path: str) -> bool:
+        """Return whether an unfinished file is of a repair of this set, and not perhaps all that is left of another."""
+        metadata = self._shards.metadata
+        try:
+            with open(path, "rb") as file:
+                if not any(file.read(HEADER_BYTES)):  # a repair writes the metadata frame last
+                    return True
+            return read_metadata(path, {metadata.checksum.number: metadata.checksum})[0].set_id == metadata.set_id
+        except (OSError, ShardFormatError):
+            return False
 
     def _complete(self, shard: int, report: SetReport) -> None:
         """Write all of a shard that was not rebuilt: its metadata frame, and copies of its good frames."""

@@ -7,11 +7,12 @@ import stat
 from collections.abc import Iterator, Sequence
 
 from gfcode.errors import AuthenticationError, ParameterError, ShardFormatError, TargetExistsError
+from gfcode.pipeline.files import leftovers
 from gfcode.pipeline.frame import HASHES, Hashes
 from gfcode.pipeline.names import shard_index, shard_name
 from gfcode.pipeline.probe import read_metadata
 
-__all__ = ["check_targets", "made_directories", "shard_targets"]
+__all__ = ["check_targets", "is_interrupted", "made_directories", "shard_targets"]
 
 _NAME_MAX = 255
 
@@ -33,15 +34,15 @@ def shard_targets(directories: Sequence[str], name: str, n: int) -> list[str]:
 
 
 @contextlib.contextmanager
-def made_directories(directories: Sequence[str]) -> Iterator[None]:
-    """Make the directories that are missing; if the body fails, remove them again."""
+def made_directories(directories: Sequence[str]) -> Iterator[list[str]]:
+    """Make the directories that are missing, and return them; if the body fails, remove them again."""
     made: list[str] = []
     try:
         for directory in directories:
             for path in _missing(directory):
                 os.mkdir(path)
                 made.append(path)
-        yield
+        yield made
     except BaseException:
         for path in reversed(made):
             with contextlib.suppress(OSError):
@@ -110,6 +111,28 @@ def check_targets(
             if shard_index(entry, name) is not None and path not in taken and _set_of(path, hashes) & replaced:
                 obsolete.append(path)
     return obsolete
+
+
+def is_interrupted(targets: Sequence[str], source: os.stat_result | None, hashes: Hashes) -> bool:
+    """Return whether an encoding of this very source was killed while its shards got their names.
+
+    Then some targets stand, all of one set made of a file with this size and modification time, and shards of
+    that set still have hidden names beside them. Who encodes the file again may replace them without being asked.
+    """
+    standing = [target for target in targets if os.path.lexists(target)]
+    if source is None or not standing:
+        return False
+    sets: set[bytes] = set()
+    for target in standing:
+        try:
+            metadata, _ = read_metadata(target, hashes)
+        except (OSError, ShardFormatError):
+            return False
+        if (metadata.size, metadata.mtime_ns) != (source.st_size, source.st_mtime_ns):
+            return False
+        sets.add(metadata.set_id)
+    waiting = (path for paths in leftovers(targets).values() for path in paths)
+    return len(sets) == 1 and any(_set_of(path, hashes) == sets for path in waiting)
 
 
 def _set_of(path: str, hashes: Hashes) -> set[bytes]:

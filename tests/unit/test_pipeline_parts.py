@@ -13,10 +13,11 @@ import pytest
 from gfcode.codec import Codec
 from gfcode.errors import ParameterError, TargetExistsError
 from gfcode.pipeline.batch import Batch, batch_stripes
-from gfcode.pipeline.files import Temporaries, is_temporary, publish, read_at, temporary_name, write_at
+from gfcode.pipeline.files import is_temporary, publish, read_at, temporary_name, write_at
 from gfcode.pipeline.frame import XXH3
 from gfcode.pipeline.layout import Geometry
 from gfcode.pipeline.metadata import describe
+from gfcode.pipeline.publication import Temporaries
 from gfcode.pipeline.report import FrameStatus, ranges
 from gfcode.pipeline.workers import Counter, Meter, StoppedError, Turns, run_workers, usable_threads
 from tests.unit.shard_files import make_set, random_bytes
