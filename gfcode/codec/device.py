@@ -42,7 +42,7 @@ def multiply(product: Product, data: object, out: Any = None) -> Any:
     return engine.multiply(product, data, out)
 
 
-def holds_device_arrays(shards: Mapping[int, object]) -> bool:
+def holds_device_arrays(shards: object) -> bool:
     """Tell whether shards are in device memory. The first one tells, so that the question costs nothing.
 
     Raises
@@ -50,6 +50,8 @@ def holds_device_arrays(shards: Mapping[int, object]) -> bool:
     BlockError
         If the first one is and another is not.
     """
+    if not isinstance(shards, Mapping):
+        return False  # whoever looks at the blocks refuses it
     first = next(iter(shards.values()), None)
     if isinstance(first, np.ndarray) or not is_device_array(first):
         return False
