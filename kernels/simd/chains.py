@@ -12,7 +12,7 @@ __all__ = ["cheapest_order"]
 
 #: Paths are grown backwards from this many of the cheapest ends.
 _ENDS = 3
-#: Longer paths are not improved after they are grown: the moves are quadratic in number.
+#: Longer paths are grown once and not improved: the moves are quadratic in number.
 _MAX_IMPROVED = 24
 
 
@@ -34,7 +34,8 @@ def cheapest_order(step: Sequence[Sequence[int]], final: Sequence[int]) -> list[
     count = len(final)
     best: list[int] = []
     least = 0
-    for end in sorted(range(count), key=final.__getitem__)[:_ENDS]:
+    ends = _ENDS if count <= _MAX_IMPROVED else 1
+    for end in sorted(range(count), key=final.__getitem__)[:ends]:
         path = _grow(step, end, count)
         cost = final[end] + sum(step[a][b] for a, b in itertools.pairwise(path))
         if not best or cost < least:

@@ -4,6 +4,7 @@ import ctypes
 import threading
 from typing import Any
 
+import llvmlite
 import numpy as np
 import numpy.typing as npt
 
@@ -24,6 +25,8 @@ _STREAM_STRIPE, _STREAM_BATCH = 4 << 20, 32 << 20
 #: Blocks that lie a multiple of a page apart share sets of the nearest cache, which hold a dozen lines each.
 _PAGE, _NEAR_WAYS = 4096, 12
 
+# Before this version llvmlite's LLVM does not read pointers without a type.
+_LLVMLITE = (0, 45)
 # The interpreter's lock is released for as long as the call takes.
 _CALL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
@@ -34,8 +37,11 @@ def load() -> "SimdEngine":
     Raises
     ------
     EngineUnavailableError
-        If no kernels are written for this CPU.
+        If no kernels are written for this CPU, or llvmlite is too old.
     """
+    if tuple(int(part) for part in llvmlite.__version__.split(".")[:2]) < _LLVMLITE:
+        wanted = ".".join(map(str, _LLVMLITE))
+        raise EngineUnavailableError(f"llvmlite {llvmlite.__version__} is too old: pip install 'llvmlite>={wanted}'")
     target = host()
     if target is None:
         raise EngineUnavailableError("no SIMD kernels for this CPU (they need x86-64 with SSSE3)")

@@ -27,14 +27,16 @@ PACKET = constants.PACKET
 _WHOLE = 1 << 48
 #: Largest w whose constants are compiled one by one.
 _MAX_THREADED = 8
-#: Bytes of inputs that several steps in turn should find in the nearest cache.
-_NEAR = 24 << 10
+#: Bytes of inputs that several steps in turn should find close by; smaller pieces cost more in reading the tables.
+_NEAR = 56 << 10
 #: Largest power of x that a Horner row multiplies by at once.
 _MAX_EXPONENT = 4
 #: Inputs of one run of threaded constants; more take a run each, so that a strip of all of them stays in the cache.
 _MAX_INPUTS = 48
 #: Bytes to read ahead from memory, and from a cache where there are more inputs than the CPU follows by itself.
 _AHEAD_FAR, _AHEAD, _FOLLOWED = 1024, 512, 12
+#: Places of the bit matrix of a product that is run plane by plane.
+_MAX_BITS = 1 << 22
 #: Blocks of one stripe; their addresses are kept on the stack.
 _MAX_BLOCKS = 4096
 
@@ -92,6 +94,9 @@ def refusal(product: Product, target: Target) -> str | None:
         return None if layout.w in {4, 8, 16} else f"words of {layout.w} bits"
     if layout.packet_bytes % target.vector_bytes:
         return f"packets of {layout.packet_bytes} bytes, no multiple of {target.vector_bytes}"
+    rows, columns = product.matrix.shape
+    if layout.w > _MAX_THREADED and rows * columns * layout.w**2 > _MAX_BITS:
+        return f"a bit matrix of more than {_MAX_BITS} places"
     return None
 
 
@@ -162,7 +167,7 @@ class Planner:
             steps.append(self._step([], self.rows - 1, ones, streaming=streaming))
         chunk = _WHOLE
         if len(steps) > 1:
-            chunk = max(_NEAR // self.columns // 256 * 256, 256)
+            chunk = max(_NEAR // self.columns // 512 * 512, 512)
         return Steps(tuple(steps), chunk)
 
     def _step(

@@ -14,7 +14,7 @@ from gfcode.errors import EngineUnavailableError
 from gfcode.gf import GF
 from gfcode.kernels.simd import compiler as compiler_module
 from gfcode.kernels.simd import constants, selftest
-from gfcode.kernels.simd.engine import SimdEngine
+from gfcode.kernels.simd.engine import SimdEngine, load
 from gfcode.kernels.simd.multipliers import Multiplier, multipliers
 from gfcode.kernels.simd.target import Target, host
 from gfcode.kernels.simd.words import WordsKernel
@@ -180,6 +180,12 @@ def test_every_constant_is_tested_not_only_those_in_use(
     reason = engine().refuses(product)
     assert reason is not None
     assert "constants4x13 gives wrong results" in reason
+
+
+def test_an_old_llvmlite_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llvmlite.__version__", "0.44.0")
+    with pytest.raises(EngineUnavailableError, match=r"llvmlite 0\.44\.0 is too old"):
+        load()
 
 
 def test_many_threads_compile_each_kernel_once(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
