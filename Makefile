@@ -68,8 +68,9 @@ setup: $(VENV)/lint.stamp
 demo: $(VENV)/core.stamp
 	@$(BIN)/gfcode demo $(DEMO_ARGS)
 
+# One worker a core; a file's tests stay together, for their fixtures are made once a file.
 test: $(VENV)/test.stamp
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
 
 lint: $(VENV)/lint.stamp
 	@$(BIN)/ruff check .
