@@ -5,7 +5,7 @@ import errno
 import os
 import resource
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from gfcode.errors import TargetExistsError
 from gfcode.pipeline.locks import claim
@@ -20,6 +20,7 @@ __all__ = [
     "read_at",
     "sync_directories",
     "temporary_name",
+    "thoroughly",
     "write_at",
 ]
 
@@ -163,19 +164,26 @@ class TemporaryFile:
     target : str
     mode : int
         Permission bits, from which the process's umask is taken.
+    registry : list of TemporaryFile, optional
+        Takes this one before the file is made: a signal's exception may come between that and any use of the result,
+        and whoever then discards what is in the list must not miss it.
     """
 
     __slots__ = ("fd", "identity", "path", "target")
 
-    def __init__(self, target: str, mode: int) -> None:
+    def __init__(self, target: str, mode: int, registry: "list[TemporaryFile] | None" = None) -> None:
         directory, name = os.path.split(target)
         self.target = target
+        self.fd = -1
+        self.path = os.path.join(directory, temporary_name(name))
+        if registry is not None:
+            registry.append(self)
         while True:
-            self.path = os.path.join(directory, temporary_name(name))
             self.fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
             if claim(self.fd):
                 break
             self.discard()
+            self.path = os.path.join(directory, temporary_name(name))
         found = os.fstat(self.fd)
         self.identity = (found.st_dev, found.st_ino)
 
@@ -200,15 +208,24 @@ class TemporaryFile:
 
     def close(self) -> None:
         """Close the descriptor; the file stays."""
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
 
     def discard(self) -> None:
-        """Close and remove the file; it is no error if it is gone."""
+        """Close and remove the file; it is no error if it is gone, or has its final name."""
         self.close()
         with contextlib.suppress(OSError):
             os.unlink(self.path)
+
+
+def thoroughly(clean_up: Callable[[], None]) -> None:
+    """Run a clean-up, which may be run twice, to its end even if a signal's exception interrupts it."""
+    try:
+        clean_up()
+    except (KeyboardInterrupt, SystemExit):
+        clean_up()
+        raise
 
 
 def publish(path: str, target: str, *, replace: bool) -> None:

@@ -5,7 +5,15 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from gfcode.pipeline.files import NO_LINKS, TemporaryFile, leftovers, publish, sync_directories, temporary_name
+from gfcode.pipeline.files import (
+    NO_LINKS,
+    TemporaryFile,
+    leftovers,
+    publish,
+    sync_directories,
+    temporary_name,
+    thoroughly,
+)
 from gfcode.pipeline.locks import locked_directories, remove_if_abandoned
 
 __all__ = ["Check", "Temporaries"]
@@ -30,11 +38,16 @@ class Temporaries:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        thoroughly(self._clean_up)
+
+    def _clean_up(self) -> None:
         for file in self.files:
             if self._published:
                 file.close()
             else:
                 file.discard()
+        if self._published:
+            self._remove_replaced()
 
     @property
     def directories(self) -> list[str]:
@@ -43,9 +56,7 @@ class Temporaries:
 
     def create(self, target: str, mode: int) -> TemporaryFile:
         """Open a new file for `target`."""
-        file = TemporaryFile(target, mode)
-        self.files.append(file)
-        return file
+        return TemporaryFile(target, mode, self.files)
 
     def publish(self, *, replace: bool, durable: bool, check: Check | None = None) -> None:
         """Give every file its final name once all are complete; take the names back if one cannot be given.
@@ -103,11 +114,17 @@ class Temporaries:
         self._published = True
         for file in self.files:
             file.close()
+        return self._remove_replaced() + [
+            path for file in self.files for path in stale[file.target] if remove_if_abandoned(path)
+        ]
+
+    def _remove_replaced(self) -> list[str]:
+        # Hidden names last: by them a later run knows which shards an interrupted one has yet to remove.
         removed = [*self._obsolete, *self._backups.values()]
         for path in removed:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        return removed + [path for file in self.files for path in stale[file.target] if remove_if_abandoned(path)]
+        return removed
 
     def take_back(self) -> None:
         """Undo whatever part of a publication has happened."""

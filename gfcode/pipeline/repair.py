@@ -17,8 +17,8 @@ import numpy as np
 
 from gfcode.errors import ShardFormatError, ShardSetError, TargetExistsError
 from gfcode.pipeline.batch import Batch, batch_stripes
-from gfcode.pipeline.discovery import StrPath, find_set
-from gfcode.pipeline.files import TemporaryFile, leftovers, publish, read_at, sync_directories, write_at
+from gfcode.pipeline.discovery import Found, StrPath, find_set
+from gfcode.pipeline.files import TemporaryFile, leftovers, publish, read_at, sync_directories, thoroughly, write_at
 from gfcode.pipeline.frame import HEADER_BYTES
 from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.loader import Loader
@@ -33,7 +33,7 @@ from gfcode.pipeline.shardset import OpenShard, ShardSet
 from gfcode.pipeline.verify import survey, total_bytes
 from gfcode.pipeline.workers import Meter
 
-__all__ = ["repair_set"]
+__all__ = ["repair_found", "repair_set"]
 
 #: Bytes of one copying read and write.
 _PIECE = 1024 * 1024
@@ -90,7 +90,18 @@ def repair_set(
         If a shard cannot be written.
     """
     started = time.perf_counter()
-    with ShardSet(find_set(paths, set_id, hashes_for(key))) as shards:
+    found = find_set(paths, set_id, hashes_for(key))
+    return repair_found(
+        found, out=out, engine=engine, threads=threads, durable=durable, progress=progress, started=started
+    )
+
+
+def repair_found(
+    found: Found, *, out: StrPath | None, engine: str | None, threads: int | None, durable: bool,
+    progress: Progress | None, started: float,
+) -> RepairReport:  # fmt: skip
+    """Repair a set that was found; parameters as for `repair_set` and `survey`."""
+    with ShardSet(found) as shards:
         meter = Meter(progress, total_bytes(shards))
         run = _Repair(shards, LazyCodec(shards.metadata, engine), None if out is None else os.fsdecode(out), meter)
         with run:
@@ -108,6 +119,7 @@ class _Repair:
     def __init__(self, shards: ShardSet, codec: LazyCodec, out: str | None, meter: Meter) -> None:
         self._shards, self._codec, self._out, self._meter = shards, codec, out, meter
         self._files: dict[int, TemporaryFile] = {}
+        self._made: list[TemporaryFile] = []
         self._lock = threading.Lock()
         self._hopeless = threading.Event()
         self._places: dict[int, str] = {}
@@ -120,7 +132,10 @@ class _Repair:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for file in self._files.values():
+        thoroughly(self._discard)
+
+    def _discard(self) -> None:
+        for file in self._made:
             file.discard()
         if self._made_out and self._out is not None:
             with contextlib.suppress(OSError):
@@ -178,7 +193,7 @@ class _Repair:
         with self._lock:
             if shard not in self._files:
                 old = self._shards.files[shard][0] if self._shards.files[shard] else None
-                file = TemporaryFile(self._target(shard, old), 0o600)
+                file = TemporaryFile(self._target(shard, old), 0o600, self._made)
                 self._files[shard] = file
                 _take_owner(file.fd, old or next(files[0] for files in self._shards.files if files))
                 file.reserve(self._shards.shard_length)
@@ -187,8 +202,12 @@ class _Repair:
     def _target(self, shard: int, old: OpenShard | None) -> str:
         if self._out is not None:
             if not os.path.isdir(self._out):
-                os.mkdir(self._out)
                 self._made_out = True
+                try:
+                    os.mkdir(self._out)
+                except OSError:
+                    self._made_out = False
+                    raise
             name = shard_name(check_file_name(self._shards.metadata.name), shard)
             target = os.path.join(self._out, name)
             if os.path.lexists(target):

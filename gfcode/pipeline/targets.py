@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator, Sequence
 
 from gfcode.errors import AuthenticationError, ParameterError, ShardFormatError, TargetExistsError
-from gfcode.pipeline.files import leftovers
+from gfcode.pipeline.files import leftovers, thoroughly
 from gfcode.pipeline.frame import HASHES, Hashes
 from gfcode.pipeline.names import shard_index, shard_name
 from gfcode.pipeline.probe import read_metadata
@@ -40,14 +40,22 @@ def made_directories(directories: Sequence[str]) -> Iterator[list[str]]:
     try:
         for directory in directories:
             for path in _missing(directory):
-                os.mkdir(path)
-                made.append(path)
+                made.append(path)  # before it is made: a signal's exception may come right after that
+                try:
+                    os.mkdir(path)
+                except OSError:
+                    made.pop()
+                    raise
         yield made
     except BaseException:
-        for path in reversed(made):
-            with contextlib.suppress(OSError):
-                os.rmdir(path)
+        thoroughly(lambda: _remove_empty(made))
         raise
+
+
+def _remove_empty(made: Sequence[str]) -> None:
+    for path in reversed(made):
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
 
 
 def _missing(directory: str) -> list[str]:
@@ -101,6 +109,11 @@ def check_targets(
         if source is not None and os.path.samestat(found, source):
             raise ParameterError(f"{target} is the input itself; choose another name or directory")
         replaced |= _set_of(target, hashes)
+    if force:
+        # A run that was killed while it removed a set that it had replaced has left hidden names of some of its shards.
+        for path in (path for paths in leftovers(targets).values() for path in paths):
+            with contextlib.suppress(TargetExistsError):
+                replaced |= _set_of(path, hashes)
     if not replaced:
         return []
     taken = set(targets)
