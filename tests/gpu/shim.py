@@ -56,7 +56,9 @@ def compile_host(build: Build, changes: Callable[[str, str], str] = lambda _, te
         command += [f"-I{HERE}", f"-I{folder}", "-o", str(target), str(HERE / "host_entry.cpp")]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode:
-            raise DeviceError(f"g++ cannot compile {build.source}: {result.stderr[:2000]}")
+            raise DeviceError(
+                f"g++ cannot compile {build.source} (exit code {result.returncode}): {result.stderr[:2000]}"
+            )
         return target.read_bytes()
 
 
