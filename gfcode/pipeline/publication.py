@@ -82,10 +82,12 @@ class Temporaries:
                 self.give_names(replace=replace, check=check)
                 if durable:
                     sync_directories(file.target for file in self.files)
+                stale = leftovers(file.target for file in self.files)
+                self._published = True
             except BaseException:
                 self.take_back()
                 raise
-            removed = self.settle(leftovers(file.target for file in self.files))
+            removed = self.settle(stale)
             if durable and removed:
                 sync_directories(removed)
 
@@ -128,6 +130,7 @@ class Temporaries:
 
     def take_back(self) -> None:
         """Undo whatever part of a publication has happened."""
+        self._published = False
         for file in self.files:
             with contextlib.suppress(OSError):
                 found = os.lstat(file.target)
