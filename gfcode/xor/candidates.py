@@ -17,10 +17,12 @@ from gfcode.gf import GF, Field, default_polynomial, is_irreducible
 from gfcode.gf.tables import FieldArray
 from gfcode.matrix.bitmatrix import element_ones
 from gfcode.matrix.dense import Matrix
-from gfcode.matrix.generator import FAMILIES
+from gfcode.matrix.generator import parity_matrix
 
 __all__ = ["Candidate", "Weights", "cauchy", "mutate", "polynomials", "powers", "stock"]
 
+# Families that a search begins with. Another set would find other matrices from the same seed.
+_FAMILIES = ("vandermonde", "powers", "cauchy", "cauchy-good")
 # Fields beyond this have too many elements to weigh them all.
 _WIDEST = 16
 # Steps of the climb to lighter Cauchy points.
@@ -93,11 +95,11 @@ def polynomials(w: int) -> list[int]:
 
 
 def stock(k: int, m: int, w: int) -> Iterator[Candidate]:
-    """Yield the matrices of all families that have room, over the default field."""
+    """Yield the matrices of the families that have room, over the default field."""
     field = GF(w)
-    for family, make in FAMILIES.items():
+    for family in _FAMILIES:
         try:
-            yield Candidate(Matrix(field, make(field, k, m)), family)
+            yield Candidate(parity_matrix(family, field, k, m), family)
         except ParameterError:
             continue
 
