@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gfcode.engine.buffers import address_of, addresses_of
 from gfcode.engine.protocol import Blocks
-from gfcode.errors import BlockError, ParameterError
+from gfcode.errors import BlockError, ParameterError, UnrecoverableError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -23,11 +23,13 @@ __all__ = [
     "arrays_of",
     "blocks_of",
     "check_indices",
+    "check_length",
     "join",
     "outputs_of",
     "refuse_overlap",
     "rows_of",
     "same_memory",
+    "shape_of",
     "shards_of",
 ]
 
@@ -231,6 +233,35 @@ def shards_of(shards: Mapping[int, BlockLike], n: int, low: int = 0, *, writable
     indices = check_indices(shards, n, low)
     arrays = arrays_of(shards.values(), lambda i: f"shard {indices[i]}", writable=writable)
     return dict(zip(indices, arrays, strict=True))
+
+
+def check_length(length: int, multiple: int) -> None:
+    """Refuse blocks that are no whole strips.
+
+    Raises
+    ------
+    BlockError
+    """
+    if length % multiple:
+        padded = -(-length // multiple) * multiple
+        raise BlockError(
+            f"blocks have {length} bytes, which is no multiple of {multiple}; pad them with zeros to {padded} bytes"
+        )
+
+
+def shape_of(given: Mapping[int, Bytes], k: int, multiple: int) -> tuple[int, ...]:
+    """Return the shape of all blocks given, once their length is known to be whole strips.
+
+    Raises
+    ------
+    UnrecoverableError
+        If none is given.
+    BlockError
+    """
+    for block in given.values():
+        check_length(block.shape[-1], multiple)
+        return block.shape
+    raise UnrecoverableError(f"no shards are given; any k = {k} are needed")
 
 
 def refuse_overlap(inputs: Blocks, outputs: Blocks) -> None:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from gfcode.codec import lean
 from gfcode.codec.arguments import Bytes, check_indices, join, refuse_overlap, same_memory
 from gfcode.engine.protocol import Blocks, Engine, Operator, Product
 from gfcode.errors import UnrecoverableError
@@ -70,6 +71,7 @@ class Planner:
         made = lru_cache(size)(partial(_make, parity, layout, engine))
         self.find: Callable[[Indices, Indices], Plan] = lru_cache(size)(partial(_find, k, order, made))
         self.patch: Callable[[Indices, int], Operator] = lru_cache(size)(partial(_patch, parity, layout, engine))
+        self.basis: Callable[[Indices], Indices] = partial(_first, k)
 
     def plan(self, available: Iterable[int], want: Iterable[int]) -> Plan:
         """Return the plan for what is wanted from what is available.
@@ -82,6 +84,52 @@ class Planner:
             If shards must be computed and fewer than k are available.
         """
         return self.find(check_indices(available, self._n), check_indices(want, self._n))
+
+    def reconstruct_lean(self, shards: Mapping[int, Any], want: Indices, multiple: int) -> dict[int, Bytes] | None:
+        """Make wanted shards, none of which is given, where `gfcode.codec.lean` knows the blocks; None otherwise."""
+        available = tuple(shards)
+        if not (
+            want and available and lean.is_shard_choice(want, self._n) and lean.is_shard_choice(available, self._n)
+        ):
+            return None
+        length = lean.uniform_length(shards, multiple)
+        if length is None or not shards.keys().isdisjoint(want) or len(set(want)) != len(want):
+            return None
+        plan = self.find(available, want)
+        inputs = lean.sources(shards, plan.sources, length) if plan.sources else None
+        if inputs is None:
+            return None
+        if len(want) == 1:
+            block, outputs = lean.new_block(length)
+            plan.operator(inputs, outputs)
+            return {want[0]: block}
+        made, outputs = lean.new_stripe(len(want), length)
+        plan.operator(inputs, outputs)
+        return dict(zip(want, made, strict=True))
+
+    def make_lean(self, shards: Mapping[int, Any], k: int, multiple: int) -> Bytes | None:
+        """Make all data where `gfcode.codec.lean` knows the blocks; None otherwise."""
+        available = tuple(shards)
+        if not available or not lean.is_shard_choice(available, self._n):
+            return None
+        length = lean.uniform_length(shards, multiple)
+        if length is None:
+            return None
+        lost = tuple([shard for shard in range(k) if shard not in shards])
+        inputs, plan = None, None
+        if lost:
+            plan = self.find(available, lost)
+            inputs = lean.sources(shards, plan.sources, length) if plan.sources else None
+            if inputs is None:
+                return None
+        made, blocks = lean.new_stripe(k, length)
+        rows = lean.addresses_in(blocks)
+        for shard in range(k):
+            if shard in shards:
+                lean.write_row(made, shard, rows[shard], shards[shard], length)
+        if plan and inputs:
+            plan.operator(inputs, lean.select(blocks, lost))
+        return made
 
     def make_new(self, given: Mapping[int, Bytes], want: Sequence[int], shape: tuple[int, ...]) -> Bytes:
         """Put the wanted shards into new memory: copies of those given, the others computed.
@@ -203,6 +251,11 @@ def _solve(
         values[parities] = (wanted.columns(absent) @ Matrix(parity.field, lost)).values
         values[parities, : len(data)] ^= wanted.columns(data).values
     return values
+
+
+def _first(k: int, given: Indices) -> Indices:
+    """Any k shards determine all others."""
+    return given[:k]
 
 
 def _patch(parity: Matrix, layout: Layout, engine: Engine, rows: Indices, data: int) -> Operator:

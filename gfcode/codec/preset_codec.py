@@ -1,19 +1,17 @@
 """Codecs of presets: also those that only a bit matrix gives, and those that are not MDS."""
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import combinations
 from operator import index as as_index
 
-from gfcode.codec.arguments import BlockLike, shards_of
 from gfcode.codec.group_plan import GroupPlanner, prepare
 from gfcode.codec.plan import Planner
 from gfcode.codec.presets import Recipe, find_preset
 from gfcode.codec.reed_solomon import Codec
-from gfcode.codec.spans import VerifyReport, verify
 from gfcode.engine.protocol import Engine, Operator, Product
 from gfcode.engine.registry import AutomaticEngine, get_engine
-from gfcode.errors import BlockError, NotMDSError, ParameterError
+from gfcode.errors import NotMDSError, ParameterError
 from gfcode.matrix import gf2
 from gfcode.matrix.certificate import Certificate, certify
 from gfcode.params import Layout
@@ -102,30 +100,6 @@ class PresetCodec(Codec):
         if self._planner is None and not self._plain:
             self._planner = GroupPlanner(self.k, self.m, self.parity, self.layout, self._engine)
         return super()._plans()
-
-    def basis(self, given: Iterable[int]) -> tuple[int, ...]:
-        """Return the shards, of those given, that determine all others given: k of them in an MDS code."""
-        ordered = tuple(sorted(given))
-        planner = self._plans()
-        return planner.basis(ordered) if isinstance(planner, GroupPlanner) else ordered[: self.k]
-
-    def verify(self, shards: Mapping[int, BlockLike]) -> VerifyReport:
-        """Tell whether shards belong together; see `Codec.verify`.
-
-        With a code that is not MDS, more than k shards may still leave nothing to compare.
-
-        Raises
-        ------
-        BlockError
-            If no shard given is determined by the others.
-        """
-        given = shards_of(shards, self.n)
-        basis = self.basis(given)
-        spare = tuple(shard for shard in sorted(given) if shard not in basis)
-        if not spare:
-            raise BlockError(f"no shard of the {len(given)} given is determined by the others: nothing can be compared")
-        self._shape(given)
-        return verify(given, basis, self._plans().find(basis, spare), self.block_multiple)
 
 
 def _integer(name: str, value: int) -> int:

@@ -1,17 +1,18 @@
 """Checks and patches of blocks of any size, a span at a time, so that scratch memory stays small and in cache."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from gfcode.codec.arguments import Bytes, join
+from gfcode.codec.locate import Locator
 from gfcode.codec.plan import Plan
 from gfcode.engine.buffers import allocate
 from gfcode.engine.protocol import Blocks, Operator
 
-__all__ = ["VerifyReport", "patch", "verify"]
+__all__ = ["VerifyReport", "accumulate", "patch", "verify"]
 
 # Bytes of each block in a span; of several short blocks together.
 _SPAN: Final = 1 << 17
@@ -33,6 +34,13 @@ class VerifyReport:
         Those of `compared` that are not what the basis makes them. One wrong shard of the basis makes all disagree.
     stripes : tuple of int
         The stripes in which any disagrees; (0,) for a single stripe.
+    wrong : tuple of int
+        The shards that were found wrong: without them, the others agree. Never a guess: a place that no set of few
+        enough shards explains leaves nothing here.
+    wrong_in : dict of int to tuple of int
+        Those of each stripe in which any was found.
+    located : bool
+        Whether `wrong` explains all that disagrees; True where nothing does.
     """
 
     consistent: bool
@@ -40,13 +48,18 @@ class VerifyReport:
     compared: tuple[int, ...]
     disagreeing: tuple[int, ...]
     stripes: tuple[int, ...]
+    wrong: tuple[int, ...]
+    wrong_in: dict[int, tuple[int, ...]] = field(hash=False)
+    located: bool
 
     def __bool__(self) -> bool:
         return self.consistent
 
 
-def verify(shards: Mapping[int, Bytes], basis: tuple[int, ...], plan: Plan, multiple: int) -> VerifyReport:
-    """Compare the shards that `plan` makes from the basis with those given.
+def verify(
+    shards: Mapping[int, Bytes], basis: tuple[int, ...], plan: Plan, multiple: int, locator: Locator
+) -> VerifyReport:
+    """Compare the shards that `plan` makes from the basis with those given; where they differ, find the wrong ones.
 
     Parameters
     ----------
@@ -56,19 +69,33 @@ def verify(shards: Mapping[int, Bytes], basis: tuple[int, ...], plan: Plan, mult
     plan : Plan
     multiple : int
         What lengths are multiples of.
+    locator : Locator
+        For these shards, in ascending order.
     """
-    disagreeing, stripes = set(), set()
+    disagreeing, stripes, located = set(), set(), True
+    wrong_in: dict[int, set[int]] = {}
     if plan.want:
         inputs = join([shards[shard] for shard in plan.sources])
         for rows, columns in _spans(inputs.stripes, inputs.length, multiple):
             made = allocate(rows.stop - rows.start, len(plan.want), columns.stop - columns.start)
             plan.operator(_window(inputs, rows, columns), Blocks.of_array(made))
+            found = set()
             for i, shard in enumerate(plan.want):
                 different = (made[:, i] != np.atleast_2d(shards[shard])[rows, columns]).any(axis=1)
                 if different.any():
                     disagreeing.add(shard)
-                    stripes.update((rows.start + np.flatnonzero(different)).tolist())
-    return VerifyReport(not disagreeing, basis, plan.want, tuple(sorted(disagreeing)), tuple(sorted(stripes)))
+                    found.update((rows.start + np.flatnonzero(different)).tolist())
+            for stripe in sorted(found):
+                finding = locator.find(np.stack([np.atleast_2d(shards[i])[stripe, columns] for i in locator.given]))
+                located = located and not finding.unexplained
+                if finding.wrong:
+                    wrong_in.setdefault(stripe, set()).update(finding.wrong)
+            stripes |= found
+    return VerifyReport(
+        not disagreeing, basis, plan.want, tuple(sorted(disagreeing)), tuple(sorted(stripes)),
+        tuple(sorted(set().union(*wrong_in.values()))),
+        {stripe: tuple(sorted(wrong)) for stripe, wrong in sorted(wrong_in.items())}, located,
+    )  # fmt: skip
 
 
 def patch(parity: Sequence[Bytes], operator: Operator, old: Bytes, new: Bytes, multiple: int) -> None:
@@ -92,6 +119,25 @@ def patch(parity: Sequence[Bytes], operator: Operator, old: Bytes, new: Bytes, m
         difference, changes = scratch[:, :1], scratch[:, 1:]
         np.bitwise_xor(old[rows, columns], new[rows, columns], out=difference[:, 0])
         operator(Blocks.of_array(difference), Blocks.of_array(changes))
+        for i, target in enumerate(targets):
+            target[rows, columns] ^= changes[:, i]
+
+
+def accumulate(parity: Sequence[Bytes], operator: Operator, block: Bytes, multiple: int) -> None:
+    """Add to parity blocks what a data block means for them; as `patch` with zeros before, without reading any.
+
+    Parameters
+    ----------
+    parity : sequence of arrays of uint8
+    operator : Operator
+    block : array of uint8, shape (length,) or (stripes, length)
+    multiple : int
+    """
+    inputs = join([block])
+    targets = [np.atleast_2d(row) for row in parity]
+    for rows, columns in _spans(inputs.stripes, inputs.length, multiple):
+        changes = allocate(rows.stop - rows.start, len(targets), columns.stop - columns.start)
+        operator(_window(inputs, rows, columns), Blocks.of_array(changes))
         for i, target in enumerate(targets):
             target[rows, columns] ^= changes[:, i]
 

@@ -8,7 +8,7 @@ number of stripes at a time, without further allocation or checking of the matri
 import ctypes
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -58,10 +58,10 @@ class Product:
             If counts, stripes or lengths do not fit the matrix, the layout, or each other.
         """
         rows, columns = self.matrix.shape
-        stripes, count = inputs.table.shape
+        stripes, count = inputs.stripes, inputs.count
         if count != columns:
             raise BlockError(f"the product takes {columns} input blocks a stripe, not {count}")
-        if outputs.table.shape != (stripes, rows):
+        if (outputs.stripes, outputs.count) != (stripes, rows):
             raise BlockError(
                 f"the product makes {rows} output blocks in each of {stripes} stripes, "
                 f"not {outputs.count} in {outputs.stripes}"
@@ -89,17 +89,51 @@ class Blocks:
         Bytes of every block.
     owners : object
         Kept referenced for as long as this object lives.
+
+    Attributes
+    ----------
+    stripes, count : int
+        Stripes, and blocks of each.
+    native : buffer or None
+        The table where it was made of native memory; see `of_native`.
     """
 
-    __slots__ = ("_address", "length", "owners", "table")
+    __slots__ = ("_address", "_table", "count", "length", "native", "owners", "stripes")
 
     def __init__(self, table: npt.NDArray[np.uint64], length: int, owners: object) -> None:
         if table.ndim != 2 or table.dtype != np.uint64:
             raise BlockError(f"a block table is a 2-d array of uint64, not {table.ndim}-d of {table.dtype}")
-        self.table = np.ascontiguousarray(table)
+        self._table: npt.NDArray[np.uint64] | None = np.ascontiguousarray(table)
+        self.native: Any = None
+        self._address: int | None = None
+        self.stripes, self.count = table.shape
         self.length = length
         self.owners = owners
-        self._address: int | None = None
+
+    @classmethod
+    def of_native(cls, native: Any, address: int, count: int, length: int, owners: object) -> "Blocks":
+        """Blocks of one stripe whose table is in native memory already: in a tenth of the time that NumPy takes.
+
+        Parameters
+        ----------
+        native : buffer of `count` 64-bit words
+            The addresses: an `array.array`, or an array of ctypes.
+        address : int
+            Where `native` has them.
+        count, length : int
+        owners : object
+        """
+        self = cls.__new__(cls)
+        self._table, self.native, self._address = None, native, address
+        self.stripes, self.count, self.length, self.owners = 1, count, length, owners
+        return self
+
+    @property
+    def table(self) -> npt.NDArray[np.uint64]:
+        """Address of each block, shape (stripes, count), C-contiguous."""
+        if self._table is None:
+            self._table = np.frombuffer(self.native, np.uint64).reshape(1, self.count)
+        return self._table
 
     @property
     def address(self) -> int:
@@ -107,16 +141,6 @@ class Blocks:
         if self._address is None:
             self._address = address_of(self.table)
         return self._address
-
-    @property
-    def stripes(self) -> int:
-        """Number of stripes."""
-        return int(self.table.shape[0])
-
-    @property
-    def count(self) -> int:
-        """Number of blocks of each stripe."""
-        return int(self.table.shape[1])
 
     @classmethod
     def of_array(cls, array: npt.NDArray[np.uint8], *, writable: bool = False) -> "Blocks":

@@ -13,13 +13,13 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from gfcode.codec.locate import Locator, differences
 from gfcode.codec.preset_codec import PresetCodec
 from gfcode.engine.buffers import allocate
 from gfcode.engine.protocol import Blocks
 from gfcode.errors import InputChangedError, ParameterError, ShardSetError, TargetExistsError, UnrecoverableError
 from gfcode.pipeline.files import write_at
 from gfcode.pipeline.publication import Temporaries
-from gfcode.pipeline.raw_locate import Locator, differences
 from gfcode.pipeline.raw_report import RawEncodeReport, RawRepairReport, RawVerifyReport, WrongShard, merged, runs
 from gfcode.pipeline.raw_shards import RawFiles, StripedFile, lengths_by_size, lengths_of_all, window_bytes
 from gfcode.pipeline.report import Progress

@@ -159,28 +159,29 @@ class _Bound:
 class SimdOperator:
     """A product bound to kernels; see `gfcode.engine.protocol.Operator`."""
 
-    __slots__ = ("_bound", "_engine", "_moved", "product")
+    __slots__ = ("_bound", "_engine", "_moved", "_multiple", "_shape", "product")
 
     def __init__(self, engine: SimdEngine, product: Product) -> None:
         self.product = product
         self._engine = engine
-        self._moved = sum(product.matrix.shape)
+        self._shape = product.matrix.shape
+        self._moved = sum(self._shape)
+        self._multiple = product.layout.strip_bytes
         self._bound: dict[Way, _Bound] = {}
         self._bind(Way.CACHED)
 
     def __call__(self, inputs: Blocks, outputs: Blocks) -> None:
         """Overwrite `outputs` with matrix · `inputs`."""
-        stripes, made = outputs.table.shape
-        length = outputs.length
-        shape = self.product.matrix.shape
-        if inputs.table.shape != (stripes, shape[1]) or made != shape[0] or inputs.length != length:
+        stripes, made, length = outputs.stripes, outputs.count, outputs.length
+        shape = self._shape
+        if (inputs.stripes, inputs.count, made, inputs.length) != (stripes, shape[1], shape[0], length):
             raise BlockError(
                 f"a product of shape {shape} takes {shape[1]} inputs and {shape[0]} outputs of one length, not "
                 f"{inputs.count} of {inputs.length} bytes and {made} of {length} bytes "
                 f"(in {inputs.stripes} and {stripes} stripes)"
             )
-        if length % self.product.layout.strip_bytes:
-            raise BlockError(f"{length} bytes are no multiple of the layout's {self.product.layout.strip_bytes}")
+        if length % self._multiple:
+            raise BlockError(f"{length} bytes are no multiple of the layout's {self._multiple}")
         if not length or not stripes or not made:
             return
         way = self._way(inputs, outputs)
@@ -194,7 +195,7 @@ class SimdOperator:
         stripe = outputs.length * self._moved
         if (stripe >= _STREAM_STRIPE or stripe * outputs.stripes >= _STREAM_BATCH) and _aligned(outputs):
             return Way.STREAMING
-        if self.product.matrix.shape[1] >= _NEAR_WAYS and outputs.length >= _PAGE:
+        if self._shape[1] >= _NEAR_WAYS and outputs.length >= _PAGE:
             table = inputs.table
             if (int(table[0, 0]) ^ int(table[0, -1])) % _PAGE == 0:
                 return Way.ALIASED

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gfcode import Codec
+from gfcode.codec.locate import Locator
 from gfcode.codec.preset_codec import PresetCodec
 from gfcode.codec.presets import PRESETS
 from gfcode.errors import ParameterError, ShardSetError, TargetExistsError
 from gfcode.pipeline.raw import raw_encode, raw_repair, raw_verify
-from gfcode.pipeline.raw_locate import Locator
 from gfcode.pipeline.raw_names import assign_shards, missing_targets
 from gfcode.pipeline.raw_report import merged
 from gfcode.pipeline.raw_shards import lengths_by_size, lengths_of_all

@@ -1,18 +1,18 @@
 """Finding wrong shards: which of them must be disbelieved for the others to agree."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from gfcode.codec.preset_codec import PresetCodec
+from gfcode.codec.plan import Plan
 from gfcode.engine.buffers import allocate
 from gfcode.engine.protocol import Blocks
 from gfcode.errors import UnrecoverableError
 
-__all__ = ["Finding", "Locator", "differences"]
+__all__ = ["Code", "Finding", "Locator", "differences"]
 
 Bytes = npt.NDArray[np.uint8]
 #: Bytes of a shard that are judged together, at least; less where two shards are wrong within them.
@@ -25,6 +25,23 @@ _MOST_SUSPECTS: Final = 1 << 14
 _MOST_REFINED: Final = 64
 #: Windows in which nothing could be explained after which only sets that have explained something are tried.
 _PATIENCE: Final = 4
+
+
+class Code(Protocol):
+    """What is asked of a codec."""
+
+    @property
+    def block_multiple(self) -> int:
+        """Bytes that the length of every block is a multiple of."""
+        ...
+
+    def basis(self, given: Iterable[int]) -> tuple[int, ...]:
+        """Return the shards, of those given, that determine all others given."""
+        ...
+
+    def plan(self, available: Iterable[int], want: Iterable[int]) -> Plan:
+        """Return how to make the wanted shards from some of the available ones."""
+        ...
 
 
 class Finding:
@@ -43,12 +60,12 @@ class Finding:
         self.unexplained: list[tuple[int, int]] = []
 
 
-def differences(codec: PresetCodec, given: tuple[int, ...], rows: Bytes) -> Bytes:
+def differences(codec: Code, given: tuple[int, ...], rows: Bytes) -> Bytes:
     """Compare the shards that others determine with what these make them.
 
     Parameters
     ----------
-    codec : PresetCodec
+    codec : Code
     given : tuple of int
         Shards, ascending.
     rows : ndarray of uint8, shape (len(given), length)
@@ -80,12 +97,12 @@ class Locator:
 
     Parameters
     ----------
-    codec : PresetCodec
+    codec : Code
     given : tuple of int
         Shards, ascending.
     """
 
-    def __init__(self, codec: PresetCodec, given: tuple[int, ...]) -> None:
+    def __init__(self, codec: Code, given: tuple[int, ...]) -> None:
         self.codec = codec
         self.given = given
         self.spare = len(given) - len(codec.basis(given))

@@ -1,0 +1,244 @@
+"""What every codec does with whole blocks, whatever its code: encode, decode, reconstruct."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+from gfcode.codec import device, lean
+from gfcode.codec.arguments import (
+    BlockLike,
+    BlocksLike,
+    Bytes,
+    blocks_of,
+    check_indices,
+    check_length,
+    outputs_of,
+    refuse_overlap,
+    shape_of,
+    shards_of,
+)
+from gfcode.codec.plan import Plan, Planner
+from gfcode.engine.protocol import Blocks, Operator, Product
+from gfcode.errors import BlockError
+from gfcode.matrix.dense import Matrix
+from gfcode.params import Layout
+
+__all__ = ["BlockCodec"]
+
+_Out = TypeVar("_Out")
+
+
+class BlockCodec(ABC):
+    """A systematic code of k data and m parity shards, and what can be done with its blocks.
+
+    Attributes
+    ----------
+    k, m, n : int
+    layout : Layout
+    block_multiple : int
+        Bytes that the length of every block is a multiple of.
+    parity : Matrix
+    """
+
+    k: int
+    m: int
+    n: int
+    layout: Layout
+    block_multiple: int
+    parity: Matrix
+    _encoder: Operator | None
+    _planner: Planner | None
+
+    # For callers that own buffers and batches
+
+    @abstractmethod
+    def encoder(self) -> Operator:
+        """Return the operator that makes the m parity blocks from the k data blocks of each stripe."""
+
+    @abstractmethod
+    def _plans(self) -> Planner:
+        """Return the planner, made at first use. No lock: threads that race make two, of which one stays."""
+
+    def plan(self, available: Iterable[int], want: Iterable[int]) -> Plan:
+        """Return how to make the wanted shards from some of the available ones.
+
+        Data shards are preferred, then the parity shards that cost least. Plans are kept, those used last.
+
+        Raises
+        ------
+        ParameterError
+            For an index that is no shard of the code, or is given twice.
+        UnrecoverableError
+            If shards must be computed and what is available does not determine them: fewer than k, in an MDS code.
+        EngineUnavailableError
+            If the engine cannot run the product.
+        """
+        return self._plans().plan(available, want)
+
+    def basis(self, given: Iterable[int]) -> tuple[int, ...]:
+        """Return the shards, of those given, that determine all others given: the first k of them in an MDS code."""
+        return self._plans().basis(tuple(sorted(given)))
+
+    # For callers with blocks
+
+    @overload
+    def encode(self, data: BlocksLike) -> Bytes: ...
+    @overload
+    def encode(self, data: BlocksLike, out: None) -> Bytes: ...
+    @overload
+    def encode(self, data: BlocksLike, out: _Out) -> _Out: ...
+    def encode(self, data: BlocksLike, out: Any = None) -> Any:
+        """Make the parity blocks.
+
+        Parameters
+        ----------
+        data : array of uint8, shape (k, length) or (stripes, k, length), or sequence of k blocks
+            A block is a buffer, or an array of shape (length,) or (stripes, length). `length` is in bytes, a multiple
+            of `block_multiple`. An array in a GPU's memory (CuPy, torch, JAX, ...) is worked on there by the cuda
+            engine, on the current CuPy stream: the result is a CuPy array, and nothing waits.
+        out : like `data` with m for k, optional
+            Where to put the parity blocks; overwritten. Must not overlap the data.
+
+        Returns
+        -------
+        ndarray of uint8, shape (m, length) or (stripes, m, length)
+            Or `out`, if that is given.
+
+        Raises
+        ------
+        BlockError
+        """
+        if type(data) is np.ndarray:
+            stripe = lean.stripe_of(data, self.k, self.block_multiple)
+            if stripe is not None and self.m:
+                if out is None:
+                    out, made = lean.new_stripe(self.m, stripe[0].length)
+                    (self._encoder or self.encoder())(stripe[0], made)
+                    return out
+                if type(out) is np.ndarray:
+                    target = lean.stripe_of(out, self.m, self.block_multiple, writable=True)
+                    if target is not None and lean.apart(stripe, target):
+                        (self._encoder or self.encoder())(stripe[0], target[0])
+                        return out
+        elif device.is_device_array(data):
+            return device.multiply(Product(self.parity, self.layout), data, out)
+        return self._encode(data, out)
+
+    def _encode(self, data: BlocksLike, out: Any) -> Any:
+        inputs, stripes = blocks_of(data, self.k, "data")
+        check_length(inputs.length, self.block_multiple)
+        if out is None:
+            out, outputs = Blocks.allocate(*(() if stripes is None else (stripes,)), self.m, inputs.length)
+        else:
+            outputs, out_stripes = blocks_of(out, self.m, "out", writable=True)
+            if (out_stripes, outputs.length) != (stripes, inputs.length) and self.m:
+                raise BlockError(
+                    f"out has blocks of {outputs.length} bytes (stripes: {out_stripes}), data of {inputs.length} "
+                    f"({stripes})"
+                )
+            refuse_overlap(inputs, outputs)
+        self.encoder()(inputs, outputs)
+        return out
+
+    def encode_into(self, data: BlocksLike, out: BlocksLike) -> None:
+        """Make the parity blocks in the caller's memory: `encode` with `out`, for those who want no result.
+
+        Parameters
+        ----------
+        data, out
+            As for `encode`. Two arrays of one stripe, contiguous in memory, cost least.
+
+        Raises
+        ------
+        BlockError
+        """
+        if out is None:
+            raise BlockError("encode_into needs an out to write to; encode makes one")
+        self.encode(data, out)
+
+    @overload
+    def decode(self, shards: Mapping[int, BlockLike]) -> Bytes: ...
+    @overload
+    def decode(self, shards: Mapping[int, BlockLike], out: None) -> Bytes: ...
+    @overload
+    def decode(self, shards: Mapping[int, BlockLike], out: _Out) -> _Out: ...
+    def decode(self, shards: Mapping[int, BlockLike], out: Any = None) -> Any:
+        """Give the data back from any k shards.
+
+        Parameters
+        ----------
+        shards : mapping of shard index to block
+            At least k, from 0 .. n − 1. Blocks are buffers, or arrays of shape (length,) or (stripes, length); all of
+            one shape.
+        out : array of uint8, shape (k, length) or (stripes, k, length), or sequence of k writable blocks, optional
+            Where to put the data; overwritten. A block of it may be the very memory of the data shard given for it,
+            which then stays as it is; apart from that it must not overlap the shards.
+
+        Returns
+        -------
+        ndarray of uint8, shape (k, length) or (stripes, k, length)
+            Or `out`, if that is given.
+
+        Raises
+        ------
+        UnrecoverableError
+            For fewer than k shards.
+        BlockError, ParameterError
+        """
+        if out is None and type(shards) is dict:
+            made = self._plans().make_lean(shards, self.k, self.block_multiple)
+            if made is not None:
+                return made
+        given = shards_of(shards, self.n)
+        shape = shape_of(given, self.k, self.block_multiple)
+        if out is None:
+            return self._plans().make_new(given, range(self.k), shape)
+        self._plans().make(given, range(self.k), outputs_of(out, self.k, shape))
+        return out
+
+    def reconstruct(
+        self, shards: Mapping[int, BlockLike], want: Iterable[int], out: BlocksLike | None = None
+    ) -> dict[int, Bytes]:
+        """Make the wanted shards, data or parity, from any k others; nothing else is read or computed.
+
+        Parameters
+        ----------
+        shards : mapping of shard index to block
+            As in `decode`. Arrays in a GPU's memory are worked on there, as in `encode`.
+        want : iterable of int
+            Shard indices, each once.
+        out : array of uint8, shape (len(want), length) or (stripes, len(want), length), or sequence of blocks, optional
+            Where to put them, in the order of `want`; overwritten. What `decode` says of `out` holds.
+
+        Returns
+        -------
+        dict of int to ndarray of uint8, shape (length,) or (stripes, length)
+            In the order of `want`. Without `out`, a wanted shard that was given is returned as it was given, without a
+            copy: an array over the caller's memory.
+
+        Raises
+        ------
+        UnrecoverableError
+            If shards must be computed and fewer than k are given.
+        BlockError, ParameterError
+        """
+        wanted = tuple(want)
+        if out is None and type(shards) is dict:
+            quick = self._plans().reconstruct_lean(shards, wanted, self.block_multiple)
+            if quick is not None:
+                return quick
+        if device.holds_device_arrays(shards):
+            return device.reconstruct(self.plan, self.layout, shards, check_indices(wanted, self.n), out)
+        given = shards_of(shards, self.n)
+        wanted = check_indices(wanted, self.n)
+        shape = shape_of(given, self.k, self.block_multiple)
+        if out is not None:
+            rows = outputs_of(out, len(wanted), shape)
+            self._plans().make(given, wanted, rows)
+            return dict(zip(wanted, rows, strict=True))
+        absent = [shard for shard in wanted if shard not in given]
+        made = self._plans().make_new(given, absent, shape)
+        new = {shard: made[..., i, :] for i, shard in enumerate(absent)}
+        return {shard: new[shard] if shard in new else given[shard] for shard in wanted}
