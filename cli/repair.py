@@ -1,5 +1,6 @@
 """`gfcode repair`: write lost and damaged shards anew."""
 
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +20,8 @@ from gfcode.cli.options import (
 from gfcode.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from gfcode.pipeline.report import RepairReport
+    from gfcode.pipeline.discovery import Found
+    from gfcode.pipeline.report import Progress, RepairReport
 
 __all__ = ["command", "repair_lines"]
 
@@ -50,16 +52,33 @@ def command(
 ) -> Exit:
     """Restore every missing or damaged shard of a set, byte for byte as it was encoded.
 
-    PATH is a shard file, or a directory that holds some. A damaged shard is replaced only after its repaired copy has
-    been verified. Of a set that is beyond repair nothing is changed, and the exit code is 4.
+    PATH is a shard file, or a directory that holds some, at any depth. Several sets are repaired one after the other,
+    and get a line each; with --json an object on a line, and a summary in the last. A damaged shard is replaced only
+    after its repaired copy has been verified. Of a set that is beyond repair nothing is changed, and the exit code
+    is 4.
     """
-    from gfcode import repair_set
     from gfcode.cli.damage_map import colour_for, print_set, verdict
+    from gfcode.cli.sets import SetResult, over_sets
+    from gfcode.pipeline.grouping import find_sets
+    from gfcode.pipeline.keys import hashes_for
+    from gfcode.pipeline.repair import repair_found
+
+    def repair(one: "Found", progress: "Progress | None") -> "RepairReport":
+        return repair_found(
+            one, out=out, engine=engine, threads=threads, durable=durable, progress=progress,
+            started=time.perf_counter(),
+        )  # fmt: skip
+
+    def result(one: "Found", progress: "Progress | None") -> SetResult:
+        report = repair(one, progress)
+        done = f"repaired {human_count(len(report.repaired), 'shard')}" if report.repaired else ""
+        return SetResult(report.before, report.state, report.to_json(), done)
 
     with parameter_errors(), progress_bar(console, "repair") as progress:
-        report = repair_set(
-            paths, out=out, set_id=set_id, key=key, engine=engine, threads=threads, durable=durable, progress=progress,
-        )  # fmt: skip
+        found = find_sets(paths, set_id, hashes_for(key))
+        if not found.single:
+            return over_sets(console, found, result, progress)
+        report = repair(found.sets[0], progress)
     console.result(report.to_json())
     print_set(console, report.before)
     for line in repair_lines(report):

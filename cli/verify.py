@@ -1,5 +1,8 @@
 """`gfcode verify`: what is good, what is damaged, and whether it can be repaired."""
 
+import time
+from typing import TYPE_CHECKING
+
 import click
 
 from gfcode.cli.console import Console, human_bytes, human_seconds
@@ -14,6 +17,10 @@ from gfcode.cli.options import (
 )
 from gfcode.cli.progress import progress_bar
 
+if TYPE_CHECKING:
+    from gfcode.pipeline.discovery import Found
+    from gfcode.pipeline.report import Progress
+
 __all__ = ["command"]
 
 
@@ -26,14 +33,25 @@ __all__ = ["command"]
 def command(console: Console, paths: tuple[str, ...], set_id: str | None, key: str | None, threads: int | None) -> Exit:
     """Read all shards of a set, check every byte, and draw a map of what is damaged.
 
-    PATH is a shard file, or a directory that holds some. Exit code 0: intact; 3: damaged, and `gfcode repair` can
-    repair it; 4: beyond repair.
+    PATH is a shard file, or a directory that holds some, at any depth. Where there are several sets, each is checked,
+    and gets a line; with --json an object on a line, and a summary in the last. Exit code 0: intact; 3: damaged, and
+    `gfcode repair` can repair it; 4: beyond repair.
     """
-    from gfcode import verify_set
     from gfcode.cli.damage_map import colour_for, exit_for, print_set, verdict
+    from gfcode.cli.sets import SetResult, over_sets
+    from gfcode.pipeline.grouping import find_sets
+    from gfcode.pipeline.keys import hashes_for
+    from gfcode.pipeline.verify import verify_found
+
+    def verify(one: "Found", progress: "Progress | None") -> SetResult:
+        report = verify_found(one, threads=threads, progress=progress, started=time.perf_counter())
+        return SetResult(report, report.state, report.to_json())
 
     with parameter_errors(), progress_bar(console, "verify") as progress:
-        report = verify_set(paths, set_id=set_id, key=key, threads=threads, progress=progress)
+        found = find_sets(paths, set_id, hashes_for(key))
+        if not found.single:
+            return over_sets(console, found, verify, progress)
+        report = verify(found.sets[0], progress).report
     console.result(report.to_json())
     print_set(console, report)
     console.say(

@@ -27,6 +27,7 @@ __all__ = [
     "__version__",
     "decode_file",
     "encode_file",
+    "encode_tree",
     "repair_set",
     "verify_set",
 ]
@@ -42,6 +43,7 @@ _MODULES = {
     "VerifyReport": "gfcode.codec",
     "decode_file": "gfcode.pipeline",
     "encode_file": "gfcode.pipeline",
+    "encode_tree": "gfcode.pipeline",
     "repair_set": "gfcode.pipeline",
     "verify_set": "gfcode.pipeline",
 }

@@ -119,8 +119,20 @@ def _vote(fd: int, candidate: Candidate, sets: dict[bytes, Metadata]) -> None:
         candidate.holds = candidate.claim if candidate.claim in winners else winners[0]
 
 
-def identify(candidates: list[Candidate]) -> dict[bytes, Metadata]:
-    """Decide what each file holds; return the metadata of every set."""
+def identify(candidates: list[Candidate], conflicts: dict[bytes, str] | None = None) -> dict[bytes, Metadata]:
+    """Decide what each file holds; return the metadata of every set.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+    conflicts : dict of bytes to str, optional
+        Gets for each set whose shards carry different metadata a message.
+
+    Raises
+    ------
+    ShardSetError
+        If there is such a set, and no `conflicts` to put it in.
+    """
     sets: dict[bytes, Metadata] = {}
     origin: dict[bytes, str] = {}
     for candidate in candidates:
@@ -129,10 +141,13 @@ def identify(candidates: list[Candidate]) -> dict[bytes, Metadata]:
         known = sets.setdefault(candidate.metadata.set_id, candidate.metadata)
         first = origin.setdefault(known.set_id, candidate.path)
         if known.text != candidate.metadata.text:
-            raise ShardSetError(
+            message = (
                 f"{first} and {candidate.path} carry different metadata for set {known.set_id.hex()}; "
                 f"leave out the one that you do not trust"
             )
+            if conflicts is None:
+                raise ShardSetError(message)
+            conflicts.setdefault(known.set_id, message)
     for candidate in candidates:
         try:
             fd = open_regular(candidate.path)

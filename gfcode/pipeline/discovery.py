@@ -13,7 +13,7 @@ from gfcode.pipeline.metadata import Metadata
 from gfcode.pipeline.names import shard_index, shard_name
 from gfcode.pipeline.report import FrameStatus, Stray
 
-__all__ = ["Candidate", "Found", "StrPath", "find_set"]
+__all__ = ["Candidate", "Found", "StrPath", "assemble", "find_set", "present_shards"]
 
 StrPath = str | os.PathLike[str]
 
@@ -75,7 +75,8 @@ def _expand(paths: Sequence[StrPath]) -> tuple[list[str], list[str], list[str], 
     return files, temporary, directories, strays
 
 
-def _present(candidates: Iterable[Candidate], set_id: bytes) -> int:
+def present_shards(candidates: Iterable[Candidate], set_id: bytes) -> int:
+    """Return how many shards of a set the candidates hold."""
     return len({candidate.holds[1] for candidate in candidates if candidate.holds and candidate.holds[0] == set_id})
 
 
@@ -85,7 +86,7 @@ def _label(metadata: Metadata, present: int) -> str:
 
 def _choose(candidates: list[Candidate], sets: dict[bytes, Metadata], wanted: str | None) -> Metadata:
     """Pick the set that is meant; refuse to guess."""
-    labels = {set_id: _label(metadata, _present(candidates, set_id)) for set_id, metadata in sets.items()}
+    labels = {set_id: _label(metadata, present_shards(candidates, set_id)) for set_id, metadata in sets.items()}
     if wanted is not None:
         chosen = [metadata for set_id, metadata in sets.items() if set_id.hex().startswith(wanted.lower())]
         if len(chosen) != 1:
@@ -96,7 +97,7 @@ def _choose(candidates: list[Candidate], sets: dict[bytes, Metadata], wanted: st
         return chosen[0]
     if len(sets) == 1:
         return next(iter(sets.values()))
-    usable = [metadata for set_id, metadata in sets.items() if _present(candidates, set_id) >= metadata.k]
+    usable = [metadata for set_id, metadata in sets.items() if present_shards(candidates, set_id) >= metadata.k]
     if len(usable) == 1:
         return usable[0]
     if usable:
@@ -104,8 +105,8 @@ def _choose(candidates: list[Candidate], sets: dict[bytes, Metadata], wanted: st
             f"shards of {len(usable)} sets are here: {'; '.join(labels[metadata.set_id] for metadata in usable)}; "
             f"choose one by its id"
         )
-    best = max(_present(candidates, set_id) / metadata.k for set_id, metadata in sets.items())
-    nearest = [item for set_id, item in sets.items() if _present(candidates, set_id) / item.k == best]
+    best = max(present_shards(candidates, set_id) / metadata.k for set_id, metadata in sets.items())
+    nearest = [item for set_id, item in sets.items() if present_shards(candidates, set_id) / item.k == best]
     if len(nearest) > 1:
         raise UnrecoverableError(f"no set has enough shards: {'; '.join(labels.values())}")
     return nearest[0]
@@ -141,7 +142,7 @@ def find_set(paths: StrPath | Sequence[StrPath], set_id: str | None = None, hash
     seen: dict[tuple[int, int], str] = {}
     candidates = look_at(files, strays, seen, hashes)
     sets = identify(candidates)
-    if not any(_present(candidates, known) >= metadata.k for known, metadata in sets.items()) and temporary:
+    if not any(present_shards(candidates, known) >= metadata.k for known, metadata in sets.items()) and temporary:
         # Complete shards that an interrupted run left under their temporary names are better than no set at all.
         candidates += look_at(temporary, strays, seen, hashes)
         sets = identify(candidates)
@@ -149,7 +150,27 @@ def find_set(paths: StrPath | Sequence[StrPath], set_id: str | None = None, hash
         strays += [Stray(path, "unfinished, or left behind by an interrupted run") for path in temporary]
     if not sets:
         raise _nothing(named, candidates, strays)
-    metadata = _choose(candidates, sets, set_id)
+    return assemble(_choose(candidates, sets, set_id), candidates, sets, strays, directories)
+
+
+def assemble(
+    metadata: Metadata, candidates: Iterable[Candidate], sets: dict[bytes, Metadata], strays: list[Stray],
+    directories: list[str],
+) -> Found:  # fmt: skip
+    """Put the files of one set where they belong; all others become strays.
+
+    Parameters
+    ----------
+    metadata : Metadata
+        Of the set.
+    candidates : iterable of Candidate
+    sets : dict of bytes to Metadata
+        All sets that are known.
+    strays : list of Stray
+        Those that are known already.
+    directories : list of str
+        Directories that the caller named.
+    """
     found = Found(metadata, _lists(metadata.n), _lists(metadata.n), {}, {}, strays, directories)
     unknown = [candidate for candidate in candidates if not _assign(found, candidate, sets)]
     _assign_by_name(found, unknown)

@@ -2,9 +2,11 @@
 
 import contextlib
 import os
+import platform
 from collections.abc import Callable, Sequence
 from typing import Self
 
+from gfcode.errors import GFCodeError
 from gfcode.pipeline.files import (
     NO_LINKS,
     TemporaryFile,
@@ -16,7 +18,7 @@ from gfcode.pipeline.files import (
 )
 from gfcode.pipeline.locks import locked_directories, remove_if_abandoned
 
-__all__ = ["Check", "Temporaries"]
+__all__ = ["Check", "Temporaries", "publish_together"]
 
 #: Called when the directories are locked: looks once more whether names may be given, and returns what they replace.
 Check = Callable[[], Sequence[str]]
@@ -154,3 +156,78 @@ class Temporaries:
             if error.errno not in NO_LINKS:
                 raise
             os.rename(target, backup)
+
+
+def publish_together(runs: Sequence[tuple[Temporaries, bool, Check]], *, durable: bool) -> list[Exception | None]:
+    """Give the files of several sets their names, with one flush for all contents and one for all names.
+
+    Each set gets all of its names or none of them, as by `Temporaries.publish`.
+
+    Parameters
+    ----------
+    runs : sequence of (Temporaries, bool, callable)
+        `replace` and `check` with each.
+    durable : bool
+
+    Returns
+    -------
+    list of Exception or None
+        For each set why it got no names; None where it did.
+    """
+    files = [file for run, _, _ in runs for file in run.files]
+    _flush(files, durable=durable)
+    outcomes: list[Exception | None] = []
+    begun: list[Temporaries] = []
+    with locked_directories(directory for run, _, _ in runs for directory in run.directories):
+        try:
+            for run, replace, check in runs:
+                begun.append(run)
+                try:
+                    run.give_names(replace=replace, check=check)
+                except (GFCodeError, OSError) as error:
+                    run.take_back()
+                    begun.pop()
+                    outcomes.append(error)
+                else:
+                    outcomes.append(None)
+            if durable and not _sync_file_systems(files):
+                sync_directories(file.target for run in begun for file in run.files)
+            stale = leftovers(file.target for run in begun for file in run.files)
+        except BaseException:
+            for run in begun:
+                run.take_back()
+            raise
+        for run in begun:
+            run.settle(stale)
+    return outcomes
+
+
+def _flush(files: Sequence[TemporaryFile], *, durable: bool) -> None:
+    """Flush the contents of files, where they are many by flushing their file systems."""
+    if not durable or not _sync_file_systems(files):
+        for file in files:
+            file.flush(durable=durable)
+
+
+def _sync_file_systems(files: Sequence[TemporaryFile]) -> bool:
+    """Flush the file systems on which files lie; False where that cannot be had, or would hide errors.
+
+    A file system says of a flush what went wrong since the descriptor was opened: that of the file opened first tells
+    of all. Linux before 5.8 says nothing.
+    """
+    version = tuple(int(part) for part in platform.release().split(".")[:2] if part.isdecimal())
+    if version < (5, 8):
+        return False
+    import ctypes  # noqa: PLC0415 - only who encodes whole trees needs it
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "syncfs"):
+        return False
+    first: dict[int, TemporaryFile] = {}
+    for file in files:
+        first.setdefault(file.identity[0], file)
+    for file in first.values():
+        if libc.syncfs(file.fd):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), file.target)
+    return True

@@ -30,6 +30,7 @@ from gfcode.pipeline.probe import read_metadata
 from gfcode.pipeline.recover import LazyCodec, rebuild
 from gfcode.pipeline.report import FrameStatus, Progress, RepairedShard, RepairReport, SetReport, ranges
 from gfcode.pipeline.shardset import OpenShard, ShardSet
+from gfcode.pipeline.targets import make_directory, remove_empty
 from gfcode.pipeline.verify import survey, total_bytes
 from gfcode.pipeline.workers import Meter
 
@@ -123,7 +124,7 @@ class _Repair:
         self._lock = threading.Lock()
         self._hopeless = threading.Event()
         self._places: dict[int, str] = {}
-        self._made_out = False
+        self._directories: list[str] = []
         self.repaired: list[RepairedShard] = []
         self.notes: list[str] = []
         self.bytes_written = 0
@@ -137,9 +138,7 @@ class _Repair:
     def _discard(self) -> None:
         for file in self._made:
             file.discard()
-        if self._made_out and self._out is not None:
-            with contextlib.suppress(OSError):
-                os.rmdir(self._out)
+        remove_empty(self._directories)
 
     def rebuild(self, loader: Loader) -> None:
         """Write the bad frames of a batch anew, unless the set has turned out to be beyond repair."""
@@ -178,13 +177,12 @@ class _Repair:
             for shard in broken:
                 file = self._files[shard.index]
                 publish(file.path, file.target, replace=shard.path is not None and self._out is None)
-                self._made_out = False
                 del self._files[shard.index]
                 file.close()
                 rebuilt = shard.damaged + shard.missing
                 self.repaired.append(RepairedShard(shard.index, file.target, shard.path is None, rebuilt))
             if durable:
-                sync_directories(targets)
+                sync_directories((*targets, *self._directories))
             self._remove_leftovers(targets)
         self.bytes_written = len(broken) * self._shards.shard_length
 
@@ -193,7 +191,9 @@ class _Repair:
         with self._lock:
             if shard not in self._files:
                 old = self._shards.files[shard][0] if self._shards.files[shard] else None
-                file = TemporaryFile(self._target(shard, old), 0o600, self._made)
+                target = self._target(shard, old)
+                make_directory(os.path.dirname(target), self._directories)
+                file = TemporaryFile(target, 0o600, self._made)
                 self._files[shard] = file
                 _take_owner(file.fd, old or next(files[0] for files in self._shards.files if files))
                 file.reserve(self._shards.shard_length)
@@ -201,13 +201,6 @@ class _Repair:
 
     def _target(self, shard: int, old: OpenShard | None) -> str:
         if self._out is not None:
-            if not os.path.isdir(self._out):
-                self._made_out = True
-                try:
-                    os.mkdir(self._out)
-                except OSError:
-                    self._made_out = False
-                    raise
             name = shard_name(check_file_name(self._shards.metadata.name), shard)
             target = os.path.join(self._out, name)
             if os.path.lexists(target):

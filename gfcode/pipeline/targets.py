@@ -12,7 +12,7 @@ from gfcode.pipeline.frame import HASHES, Hashes
 from gfcode.pipeline.names import shard_index, shard_name
 from gfcode.pipeline.probe import read_metadata
 
-__all__ = ["check_targets", "is_interrupted", "made_directories", "shard_targets"]
+__all__ = ["check_targets", "is_interrupted", "made_directories", "make_directory", "remove_empty", "shard_targets"]
 
 _NAME_MAX = 255
 
@@ -39,20 +39,33 @@ def made_directories(directories: Sequence[str]) -> Iterator[list[str]]:
     made: list[str] = []
     try:
         for directory in directories:
-            for path in _missing(directory):
-                made.append(path)  # before it is made: a signal's exception may come right after that
-                try:
-                    os.mkdir(path)
-                except OSError:
-                    made.pop()
-                    raise
+            make_directory(directory, made)
         yield made
     except BaseException:
-        thoroughly(lambda: _remove_empty(made))
+        thoroughly(lambda: remove_empty(made))
         raise
 
 
-def _remove_empty(made: Sequence[str]) -> None:
+def make_directory(directory: str, made: list[str]) -> None:
+    """Make a directory and those above it where they are missing.
+
+    Parameters
+    ----------
+    directory : str
+    made : list of str
+        Takes each one before it is made (a signal's exception may come right after that), the outermost first.
+    """
+    for path in _missing(directory):
+        made.append(path)
+        try:
+            os.mkdir(path)
+        except OSError:
+            made.pop()
+            raise
+
+
+def remove_empty(made: Sequence[str]) -> None:
+    """Remove directories that `make_directory` has made and that are still empty."""
     for path in reversed(made):
         with contextlib.suppress(OSError):
             os.rmdir(path)

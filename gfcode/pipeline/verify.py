@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from gfcode.pipeline.batch import Batch, batch_stripes
-from gfcode.pipeline.discovery import StrPath, find_set
+from gfcode.pipeline.discovery import Found, StrPath, find_set
 from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.loader import Loader
 from gfcode.pipeline.names import shard_name
@@ -15,7 +15,7 @@ from gfcode.pipeline.report import FrameStatus, Progress, SetReport, SetState, S
 from gfcode.pipeline.shardset import ShardSet
 from gfcode.pipeline.workers import Counter, Meter, run_workers, usable_threads
 
-__all__ = ["survey", "verify_set"]
+__all__ = ["survey", "total_bytes", "verify_found", "verify_set"]
 
 #: Called in a worker for each batch with damage, once all frames of it have been read.
 OnDamage = Callable[[Loader], None]
@@ -54,7 +54,12 @@ def verify_set(
         As `gfcode.pipeline.discovery.find_set`.
     """
     started = time.perf_counter()
-    with ShardSet(find_set(paths, set_id, hashes_for(key))) as shards:
+    return verify_found(find_set(paths, set_id, hashes_for(key)), threads=threads, progress=progress, started=started)
+
+
+def verify_found(found: Found, *, threads: int | None, progress: Progress | None, started: float) -> SetReport:
+    """Verify a set that was found; parameters as for `verify_set` and `survey`."""
+    with ShardSet(found) as shards:
         return survey(shards, threads=threads, meter=Meter(progress, total_bytes(shards)), started=started)
 
 

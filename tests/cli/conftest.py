@@ -90,6 +90,15 @@ def shards(source: Path, gfcode: Runner) -> Path:
     return source.parent / "shards"
 
 
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a tree of files below `in`, in the current directory, which is the test's own."""
+    from tests.cli.tree_files import make_tree
+
+    monkeypatch.chdir(tmp_path)
+    return make_tree(tmp_path)
+
+
 def shard_path(folder: Path, index: int) -> Path:
     """Return the path of a shard of the file."""
     return folder / f"data.bin.{index:03}.gfs"

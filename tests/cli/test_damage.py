@@ -166,7 +166,7 @@ def test_names_mean_nothing(shards: Path, gfcode: Runner) -> None:
 
 def test_one_of_two_sets_is_asked_for(shards: Path, source: Path, gfcode: Runner) -> None:
     report = gfcode("encode", source, "-k", "3", "-m", "1", "--name", "second", "--out", "shards", "--json").json
-    done = gfcode("verify", shards)
+    done = gfcode("decode", shards, "-o", "back")
     assert done.code == 1
     assert report["set_id"] in done.error
     done = gfcode("verify", shards, "--set", report["set_id"][:9], "--json")

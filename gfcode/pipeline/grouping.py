@@ -1,0 +1,234 @@
+"""All shard sets under some paths: which files each of them has."""
+
+import os
+import stat
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gfcode.errors import AuthenticationError, GFCodeError, ParameterError, ShardSetError, UnrecoverableError
+from gfcode.pipeline.candidates import Candidate, identify, look_at
+from gfcode.pipeline.discovery import Found, StrPath, assemble, find_set, present_shards
+from gfcode.pipeline.files import is_temporary
+from gfcode.pipeline.frame import HASHES, Hashes
+from gfcode.pipeline.metadata import Metadata
+from gfcode.pipeline.names import set_name
+from gfcode.pipeline.report import Stray
+
+__all__ = ["FoundSets", "LostSet", "find_sets"]
+
+
+@dataclass(frozen=True, slots=True)
+class LostSet:
+    """Files that are shards of some set, of which nothing more can be said."""
+
+    name: str
+    paths: tuple[str, ...]
+    error: GFCodeError
+
+
+@dataclass(slots=True)
+class FoundSets:
+    """What is under some paths.
+
+    Attributes
+    ----------
+    sets : list of Found
+        By the place of their first file.
+    lost : list of LostSet
+    strays : list of Stray
+        Files that look like shards or unfinished ones, and belong to none of the sets.
+    """
+
+    sets: list[Found] = field(default_factory=list)
+    lost: list[LostSet] = field(default_factory=list)
+    strays: list[Stray] = field(default_factory=list)
+
+    @property
+    def single(self) -> bool:
+        """Whether there is one set, and nothing of another."""
+        return len(self.sets) == 1 and not self.lost
+
+
+@dataclass(slots=True)
+class _Listing:
+    files: list[str] = field(default_factory=list)
+    temporary: list[str] = field(default_factory=list)
+    named: list[str] = field(default_factory=list)
+    strays: list[Stray] = field(default_factory=list)
+    deep: bool = False
+
+
+def find_sets(paths: StrPath | Sequence[StrPath], set_id: str | None = None, hashes: Hashes = HASHES) -> FoundSets:
+    """Find all shard sets among some files and in directories, and in all directories below those.
+
+    Where no directory has directories with files in them, and at most one set has shards enough, or one is asked for,
+    this finds what `gfcode.pipeline.discovery.find_set` does.
+
+    Parameters
+    ----------
+    paths : path or sequence of path
+        Shard files and directories. Symbolic links to directories are followed where they are named only.
+    set_id : str, optional
+        The one set that is meant: its id, or the first digits of it.
+    hashes : mapping of int to FrameHash
+        Checksums that count.
+
+    Raises
+    ------
+    ShardSetError, AuthenticationError, UnrecoverableError, ShardFormatError
+        If there is no set, as by `find_set`.
+    """
+    named = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    listing = _Listing()
+    for path in map(os.fsdecode, named):
+        _list(path, listing)
+    if set_id is not None and not listing.deep:
+        return FoundSets([find_set(named, set_id, hashes)])
+    seen: dict[tuple[int, int], str] = {}
+    conflicts: dict[bytes, str] = {}
+    candidates = look_at(listing.files, listing.strays, seen, hashes)
+    sets = identify(candidates, conflicts)
+    usable = sum(present_shards(candidates, known) >= metadata.k for known, metadata in sets.items())
+    if not listing.deep and usable <= 1:
+        return FoundSets([find_set(named, set_id, hashes)])
+    return _grouped(listing, candidates, sets, conflicts, seen, set_id, hashes)
+
+
+def _grouped(
+    listing: _Listing, candidates: list[Candidate], sets: dict[bytes, Metadata], conflicts: dict[bytes, str],
+    seen: dict[tuple[int, int], str], set_id: str | None, hashes: Hashes,
+) -> FoundSets:  # fmt: skip
+    by_set = _by_set(candidates, sets)
+    if listing.temporary and any(present_shards(by_set[known], known) < sets[known].k for known in sets):
+        # Complete shards that an interrupted run left under their temporary names are better than no set at all.
+        more = look_at(listing.temporary, listing.strays, seen, hashes)
+        found = identify(candidates + more, conflicts)
+        lacking = {known for known in sets if present_shards(by_set[known], known) < sets[known].k}
+        used = [candidate for candidate in more if candidate.holds and candidate.holds[0] in lacking]
+        candidates = candidates + used
+        sets = {known: metadata for known, metadata in found.items() if known in sets}
+        by_set = _by_set(candidates, sets)
+        paths = {candidate.path for candidate in used}
+        listing.temporary = [path for path in listing.temporary if path not in paths]
+    result = FoundSets(strays=listing.strays)
+    result.strays += [Stray(path, "unfinished, or left behind by an interrupted run") for path in listing.temporary]
+    chosen = _chosen(sets, set_id)
+    unknown = _unknown_by_name(candidates, sets)
+    taken: set[str] = set()
+    for known in chosen:
+        metadata = sets[known]
+        if known in conflicts:
+            files = tuple(candidate.path for candidate in by_set[known])
+            result.lost.append(LostSet(metadata.name, files, ShardSetError(conflicts[known])))
+            continue
+        places = {os.path.dirname(candidate.path) for candidate in by_set[known]}
+        alone = sum(other.name == metadata.name for other in sets.values()) == 1
+        own = [c for c in unknown[metadata.name] if alone or os.path.dirname(c.path) in places]
+        found_set = assemble(metadata, by_set[known] + own, sets, [], _directories(places, listing.named))
+        taken.update(c.path for files in (*found_set.files, *found_set.extra) for c in files)
+        result.sets.append(found_set)
+    if set_id is None:
+        _add_lost(result, candidates, sets, taken)
+    if not result.sets and not result.lost:
+        raise ShardSetError(f"no shard in {', '.join(listing.named[:3]) or 'nothing'}")
+    if result.single:
+        result.sets[0].strays += result.strays
+    result.sets.sort(key=lambda found_set: min((c.path for files in found_set.files for c in files), default=""))
+    return result
+
+
+def _list(path: str, listing: _Listing, *, named: bool = True) -> None:
+    """List files, with those in directories at any depth."""
+    try:
+        if not stat.S_ISDIR(os.stat(path).st_mode):
+            listing.files.append(path)
+            return
+        names = sorted(os.listdir(path))
+    except OSError as error:
+        listing.strays.append(Stray(path, error.strerror or str(error)))
+        return
+    if named:
+        listing.named.append(path)
+    for name in names:
+        inside = os.path.join(path, name)
+        if os.path.isdir(inside):
+            if not os.path.islink(inside):
+                _list(inside, listing, named=False)
+        elif os.path.isfile(inside):
+            (listing.temporary if is_temporary(name) else listing.files).append(inside)
+            listing.deep = listing.deep or not named
+
+
+def _by_set(candidates: Iterable[Candidate], sets: dict[bytes, Metadata]) -> dict[bytes, list[Candidate]]:
+    """Return for each set the files that hold any of it."""
+    grouped: dict[bytes, list[Candidate]] = {known: [] for known in sets}
+    for candidate in candidates:
+        holdings = {set_id for set_id, _ in candidate.votes}
+        if candidate.holds is not None:
+            holdings.add(candidate.holds[0])
+        for known in holdings:
+            if known in grouped:
+                grouped[known].append(candidate)
+    return grouped
+
+
+def _unknown_by_name(candidates: Iterable[Candidate], sets: dict[bytes, Metadata]) -> defaultdict[str, list[Candidate]]:
+    """Return the files that hold nothing known, by the name of the set to which their own names say they belong."""
+    unknown: defaultdict[str, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        name = set_name(os.path.basename(candidate.path))
+        if name is not None and (candidate.holds is None or candidate.holds[0] not in sets):
+            unknown[name].append(candidate)
+    return unknown
+
+
+def _chosen(sets: dict[bytes, Metadata], wanted: str | None) -> list[bytes]:
+    if wanted is None:
+        return list(sets)
+    if not wanted or wanted.lower().strip("0123456789abcdef"):
+        raise ParameterError(f"a set id has hexadecimal digits, {wanted!r} has not")
+    chosen = [known for known in sets if known.hex().startswith(wanted.lower())]
+    if len(chosen) != 1:
+        raise ShardSetError(f"{'no' if not chosen else 'more than one'} set has an id that begins with {wanted!r}")
+    return chosen
+
+
+def _directories(places: set[str], named: Sequence[str]) -> list[str]:
+    """Return the directories to which a set's shards were dealt, where the named ones tell.
+
+    They do where every shard lies in the same place below one of them: `a/photos` and `b/photos` for `a`, `b`.
+    """
+    below: set[str] = set()
+    for place in places:
+        above = [path for path in named if place == path or place.startswith(os.path.join(path, ""))]
+        if not above:
+            return []
+        below.add(os.path.relpath(place, max(above, key=len)))
+    if len(below) != 1:
+        return []
+    (relative,) = below
+    return [path if relative == "." else os.path.join(path, relative) for path in named]
+
+
+def _add_lost(result: FoundSets, candidates: Iterable[Candidate], sets: dict[bytes, Metadata], taken: set[str]) -> None:
+    """Say of the files that belong to no set whether a set is lost with them."""
+    lost: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        if candidate.path in taken or (candidate.holds is not None and candidate.holds[0] in sets):
+            continue
+        directory, file_name = os.path.split(candidate.path)
+        name = set_name(file_name)
+        if candidate.marked or candidate.votes:
+            lost[directory, name or file_name].append(candidate)
+        elif name is not None:
+            result.strays.append(Stray(candidate.path, f"no shard: {candidate.reason}"))
+    for (_, name), files in lost.items():
+        denied = [candidate for candidate in files if candidate.denied is not None]
+        first = (denied or files)[0]
+        error: GFCodeError = (
+            AuthenticationError(f"{first.path}: {first.reason}")
+            if denied
+            else UnrecoverableError(f"{first.path}: {len(files)} shards of a set without a sound metadata frame")
+        )
+        result.lost.append(LostSet(name, tuple(candidate.path for candidate in files), error))

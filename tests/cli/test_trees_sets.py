@@ -1,0 +1,101 @@
+"""Verify and repair at any depth, and sets among others."""
+
+import os
+from pathlib import Path
+
+from tests.cli.conftest import Runner, corrupt
+from tests.cli.tree_files import contents, encode, lines
+
+
+def test_verify_and_repair_at_any_depth(tree: Path, gfcode: Runner) -> None:
+    encode(gfcode, "in", "--out", "d")
+    original = contents(Path("d"))
+    (Path("d/in/notes.txt")).write_text("no shard")
+    Path("d/in/a.001.gfs").unlink()
+    corrupt(Path("d/in/sub/a.002.gfs"), 4700)
+    done = gfcode("verify", "d")
+    assert (done.code, done.err) == (3, "")
+    assert done.out.splitlines()[:-1] == [
+        "d/in/a: 1 of 5 shards of 'a' can be repaired: 1",
+        "d/in/sub/a: 1 of 5 shards of 'a' can be repaired: 2",
+        "d/in/sub/deep/b.txt: intact",
+        "d/in/sub/empty: intact",
+        "d/in/z.log: intact",
+    ]
+    assert done.out.splitlines()[-1].startswith("5 sets: 3 intact, 2 repairable, 0 beyond repair, 0 failed; ")
+    done = gfcode("verify", "d", "--json")
+    assert [line["state"] for line in lines(done)[:-1]] == ["repairable", "repairable", "intact", "intact", "intact"]
+    summary = lines(done)[-1]
+    assert (summary["exit_code"], summary["summary"]["sets"], summary["summary"]["repairable"]) == (3, 5, 2)
+    done = gfcode("repair", "d")
+    assert done.code == 0
+    assert done.out.splitlines()[0] == "d/in/a: 1 of 5 shards of 'a' can be repaired: 1; repaired 1 shard"
+    assert contents(Path("d")) == {**original, "in/notes.txt": b"no shard"}
+    assert gfcode("verify", "d").code == 0
+    assert gfcode("verify", "d", "-q").out == ""
+
+
+def test_a_lost_set_among_others(tree: Path, gfcode: Runner) -> None:
+    encode(gfcode, "in", "--out", "d")
+    for index in (0, 1, 2):
+        Path(f"d/in/a.{index:03}.gfs").unlink()
+    for path in Path("d/in/sub").glob("a.*"):
+        corrupt(path, 600)
+    corrupt(Path("d/in/z.log.000.gfs"), 600)
+    done = gfcode("repair", "d")
+    assert done.code == 4
+    assert done.out.splitlines()[0].startswith("d/in/a: 1 of 1 stripes of 'a' are beyond repair")
+    assert done.error.startswith("d/in/sub/a: d/in/sub/a.000.gfs: 5 shards of a set without a sound metadata frame")
+    assert done.out.splitlines()[-1].startswith("5 sets: 3 intact, 0 repairable, 2 beyond repair, 0 failed; ")
+    done = gfcode("verify", "d", "--json")
+    assert done.code == 4
+    summary = lines(done)[-1]["summary"]
+    assert (summary["intact"], summary["beyond repair"]) == (3, 2)
+
+
+def test_a_wiped_directory_gets_its_shards_back(tree: Path, gfcode: Runner) -> None:
+    outs = [word for name in "xyzuv" for word in ("--out", name)]
+    encode(gfcode, "in", *outs)
+    original = contents(Path())
+    for path in sorted(Path("z").rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    assert gfcode("verify", *"xyzuv").code == 3
+    assert gfcode("repair", *"xyzuv").code == 0
+    assert contents(Path()) == original
+
+
+def test_one_set_far_down_is_shown_as_one(tree: Path, gfcode: Runner) -> None:
+    encode(gfcode, "in/sub/deep", "--out", "d")
+    done = gfcode("verify", "d")
+    assert done.code == 0
+    assert done.out.splitlines()[-1] == "intact"
+    assert gfcode("verify", "d", "--json").json["name"] == "b.txt"
+
+
+def test_one_of_many_sets_by_its_id(tree: Path, gfcode: Runner) -> None:
+    reports = lines(encode(gfcode, "in", "--out", "d", "--json"))[:-1]
+    done = gfcode("verify", "d", "--set", reports[2]["set_id"], "--json")
+    assert (done.code, done.json["name"]) == (0, reports[2]["name"])
+    assert "no set has an id that begins with '000" in gfcode("verify", "d", "--set", "0" * 32).error
+    assert gfcode("verify", "d", "--set", "xyz").code == 2
+    done = gfcode("decode", "d/in", "-o", "back")
+    assert done.code == 1
+    assert "choose one by its id" in done.error
+
+
+def test_tree_of_keyed_sets(tree: Path, gfcode: Runner) -> None:
+    Path("key").write_bytes(os.urandom(32))
+    assert encode(gfcode, "in", "--out", "d", "--key", "key").code == 0
+    assert "5 current" in encode(gfcode, "in", "--out", "d", "--key", "key").out
+    os.utime(tree / "a")
+    assert "5 current" in encode(gfcode, "in", "--out", "d", "--key", "key").out
+    assert gfcode("verify", "d", "--key", "key").code == 0
+    done = gfcode("verify", "d")
+    assert done.code == 1
+    assert len(done.err.splitlines()) == 5
+    assert "the shard is keyed" in done.err
+    assert encode(gfcode, "in", "--out", "d").code == 1
+    encode(gfcode, "in/a", "--out", "d/in/sub/plain")
+    done = gfcode("verify", "d", "--key", "key")
+    assert done.code == 1
+    assert "the shard is not keyed" in done.error
