@@ -78,7 +78,10 @@ def _transfer(fd: int, buffers: Sequence[memoryview], offset: int, *, write: boo
         part = buffers[start : start + _MAX_BUFFERS]
         wanted = sum(map(len, part))
         while wanted:
-            moved = call(fd, part, offset + done)
+            try:
+                moved = call(fd, part, offset + done)
+            except OSError as error:
+                raise _named(error, fd) from error
             done += moved
             wanted -= moved
             if not wanted:
@@ -89,6 +92,18 @@ def _transfer(fd: int, buffers: Sequence[memoryview], offset: int, *, write: boo
                 return done
             part = _after(part, moved)
     return done
+
+
+def _named(error: OSError, fd: int) -> OSError:
+    """Return an error of a call on a descriptor with the path of the file; of its target, where it is unfinished."""
+    try:
+        directory, name = os.path.split(os.readlink(f"/proc/self/fd/{fd}"))
+    except OSError:
+        return error
+    if is_temporary(name):
+        name = name[1 : -len(_SUFFIX) - _TOKEN_DIGITS - 1]
+    number = error.errno or errno.EIO
+    return OSError(number, os.strerror(number), os.path.join(directory, name))
 
 
 def _after(buffers: Sequence[memoryview], moved: int) -> list[memoryview]:
@@ -149,7 +164,7 @@ def sync_directories(paths: Iterable[str]) -> None:
             os.fsync(fd)
         except OSError as error:
             if error.errno != errno.EINVAL:  # file systems without durable directories say so
-                raise
+                raise _named(error, fd) from error
         finally:
             os.close(fd)
 
@@ -201,10 +216,13 @@ class TemporaryFile:
 
         The file stays open, and with that locked, until it has its name.
         """
-        if durable:
-            os.fsync(self.fd)
-        else:
-            os.close(os.dup(self.fd))  # network file systems say only now that there was no room
+        try:
+            if durable:
+                os.fsync(self.fd)
+            else:
+                os.close(os.dup(self.fd))  # network file systems say only now that there was no room
+        except OSError as error:
+            raise _named(error, self.fd) from error
 
     def close(self) -> None:
         """Close the descriptor; the file stays."""

@@ -140,8 +140,10 @@ class Temporaries:
                     os.unlink(file.target)
         for target, backup in self._backups.items():
             with contextlib.suppress(OSError):
-                os.replace(backup, target)
-                os.unlink(backup)  # renaming one name of a file to another of its names leaves both
+                if os.path.lexists(target) and os.path.samestat(os.lstat(target), os.lstat(backup)):
+                    os.unlink(backup)  # nothing has replaced the file yet
+                else:
+                    os.replace(backup, target)
 
     def _keep(self, target: str) -> None:
         """Give an existing target a hidden second name; where the file system cannot, a hidden name only."""

@@ -15,6 +15,8 @@ from gfcode.pipeline.probe import read_metadata
 __all__ = ["check_targets", "is_interrupted", "made_directories", "make_directory", "remove_empty", "shard_targets"]
 
 _NAME_MAX = 255
+#: What is answered where there is no file that could be a shard.
+_NO_FILE = {errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENOTDIR}
 
 
 def shard_targets(directories: Sequence[str], name: str, n: int) -> list[str]:
@@ -108,6 +110,8 @@ def check_targets(
     ------
     TargetExistsError, ParameterError
         If a target must not be replaced.
+    OSError
+        If a file that may be of the set which is replaced cannot be read.
     """
     replaced: set[bytes] = set()
     for target in targets:
@@ -125,7 +129,7 @@ def check_targets(
     if force:
         # A run that was killed while it removed a set that it had replaced has left hidden names of some of its shards.
         for path in (path for paths in leftovers(targets).values() for path in paths):
-            with contextlib.suppress(TargetExistsError):
+            with contextlib.suppress(TargetExistsError, OSError):
                 replaced |= _set_of(path, hashes)
     if not replaced:
         return []
@@ -169,5 +173,10 @@ def _set_of(path: str, hashes: Hashes) -> set[bytes]:
         if error.key_missing:  # which shards belong to it cannot be told: some of it might stay
             raise TargetExistsError(f"{path} is a shard of a keyed set; give its key to replace it") from error
         return set()
-    except (OSError, ShardFormatError):
+    except ShardFormatError:
         return set()
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            return set()
+        # Which shards belong to its set cannot be told: some of it would stay, mixed with the new set.
+        raise OSError(error.errno, f"{error.strerror}; remove it to replace its set", path) from error
