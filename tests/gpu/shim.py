@@ -151,6 +151,7 @@ class ShimDevice:
         self.kernels: list[HostKernel] = []
         self.launches: list[tuple[Launch, Stream]] = []
         self.copies: list[tuple[str, int]] = []
+        self.arrays: list[npt.NDArray[np.uint8]] = []  # work that is put off may still need them
         self.fail_launch: str | None = None
         self.seconds: list[float] = []  # what `elapsed` returns next
         self.places: dict[int, tuple[int, Location]] = {}
@@ -273,6 +274,7 @@ class ShimDevice:
     def device_array(self, array: npt.NDArray[Any]) -> DeviceArray:
         """Return a copy in device memory; it lives as long as the device."""
         memory, _ = self._take(max(1, array.nbytes), "device")
+        self.arrays.append(memory)
         memory[: array.nbytes] = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
         return DeviceArray(memory[: array.nbytes].view(array.dtype).reshape(array.shape))
 
