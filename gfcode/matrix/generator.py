@@ -88,6 +88,47 @@ def cauchy_good(field: Field, k: int, m: int) -> FieldArray:
     return parity
 
 
+def fft(field: Field, k: int, m: int) -> FieldArray:
+    """Cauchy, at points for which additive Fourier transforms make the parity in O(n log n) operations.
+
+    With M the power of two from m on, shards are values of polynomials at points: parity i at i, data j at M + j. Each
+    M data shards, the values at a coset of the subspace {0 .. M − 1}, determine a polynomial of degree below M; the
+    parity is the sum of these polynomials at 0 .. m − 1. Lagrange's formula gives the element in row i and column j as
+    S(c) / (S' · (i + M + j)), where S is the product of x + v for v = 0 .. M − 1, S' that of all such v but 0, and c
+    the first point of the coset of j. The rows are those that leopard's encoder computes (Lin, Al-Naffouri, Han, Chung,
+    "Novel Polynomial Basis With Fast Fourier Transform and Its Application to Reed-Solomon Erasure Codes", 2016), up
+    to the choice of basis and field.
+
+    Room for k + M ≤ 2^w.
+    """
+    if m == 0:
+        return np.ones((m, k), field.dtype)
+    levels = (m - 1).bit_length()
+    size = 1 << levels
+    # As many points as the next power of two are the parities', used or not.
+    _require_room(field, "fft", k, m, field.order - size + m)
+    points = size + np.arange(k, dtype=np.int64)
+    subspace = (points & -size).astype(field.dtype)
+    derivative = 1
+    for level in range(levels):
+        # The subspace polynomial of 2^(level + 1) elements is s · (s + s(2^level)), s that of 2^level elements.
+        unit = _subspace_unit(field, level)
+        subspace = field.mul(subspace, subspace ^ field.dtype.type(unit))
+        derivative = field.mul(derivative, unit)
+    scale = field.div(subspace, np.array(derivative, field.dtype))
+    return field.mul(scale, _cauchy(field, np.arange(m), points))
+
+
+def _subspace_unit(field: Field, level: int) -> int:
+    """Value at 2^level of the product of x + v for v = 0 .. 2^level − 1."""
+    value, units = 1 << level, [1 << lower for lower in range(level)]
+    for lower in range(level):
+        unit = units[lower]
+        value = field.mul(value, value ^ unit)
+        units = [field.mul(other, other ^ unit) for other in units]
+    return value
+
+
 def _cauchy(field: Field, x: npt.NDArray[np.intp], y: npt.NDArray[np.intp]) -> FieldArray:
     return field.inv((x[:, None] ^ y).astype(field.dtype))
 
@@ -150,7 +191,7 @@ def _require_room(field: Field, family: str, k: int, m: int, room: int) -> None:
 
 #: The families by name; each value makes the m × k parity matrix from a field, k and m.
 FAMILIES: Mapping[str, Callable[[Field, int, int], FieldArray]] = MappingProxyType(
-    {"vandermonde": vandermonde, "powers": powers, "cauchy": cauchy, "cauchy-good": cauchy_good}
+    {"vandermonde": vandermonde, "powers": powers, "cauchy": cauchy, "cauchy-good": cauchy_good, "fft": fft}
 )
 
 

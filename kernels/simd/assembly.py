@@ -44,6 +44,7 @@ class Function:
         convention: str = "",
     ) -> None:
         arguments = ", ".join(f"{kind} %{name}" for kind, name in parameters)
+        self.name = name
         self._lines = [f"define {convention} void @{name}({arguments}) {attributes} {{", "entry:"]
         self._label = "entry"
         self._count = 0
@@ -88,9 +89,9 @@ class Function:
         """Store a value; past the caches if `streaming`."""
         self.emit(f"store {kind} {value}, ptr {pointer}, align {align}" + (", !nontemporal !0" if streaming else ""))
 
-    def prefetch(self, pointer: str) -> None:
-        """Ask for a line to be read into the nearest cache."""
-        self.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+    def prefetch(self, pointer: str, *, near: bool = True) -> None:
+        """Ask for a line to be read into the nearest cache, or the one behind it."""
+        self.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {3 if near else 2}, i32 1)")
 
     def barrier(self) -> None:
         """Keep the compiler from moving memory accesses across this point."""

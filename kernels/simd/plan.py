@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gfcode.engine.protocol import Product
-from gfcode.kernels.simd import constants, horner, planes, words
+from gfcode.kernels.simd import constants, fft, horner, planes, words
 from gfcode.kernels.simd.constants import ConstantsKernel
+from gfcode.kernels.simd.fft import FftKernel
 from gfcode.kernels.simd.horner import HornerKernel
 from gfcode.kernels.simd.multipliers import multiplier_costs
 from gfcode.kernels.simd.planes import PlanesKernel
@@ -19,6 +20,7 @@ from gfcode.kernels.simd.products import multiplication
 from gfcode.kernels.simd.target import Target
 from gfcode.kernels.simd.words import MAX_ROWS, WordsKernel
 from gfcode.matrix.bitmatrix import expand
+from gfcode.matrix.generator import parity_matrix
 
 __all__ = ["PACKET", "Planner", "Step", "Steps", "Way", "refusal"]
 
@@ -35,6 +37,8 @@ _MAX_EXPONENT = 4
 _MAX_INPUTS = 48
 #: Bytes to read ahead from memory, and from a cache where there are more inputs than the CPU follows by itself.
 _AHEAD_FAR, _AHEAD, _FOLLOWED = 1024, 512, 12
+#: Rows and columns from which transforms pay, and the longest transform, whose scratch is on the stack.
+_FFT_ROWS, _MAX_FFT = 6, 1 << 11
 #: Places of the bit matrix of a product that is run plane by plane.
 _MAX_BITS = 1 << 22
 #: Blocks of one stripe; their addresses are kept on the stack.
@@ -54,7 +58,7 @@ class Step:
         Of `constants.bind`.
     """
 
-    kernel: WordsKernel | HornerKernel | ConstantsKernel | PlanesKernel
+    kernel: WordsKernel | HornerKernel | ConstantsKernel | PlanesKernel | FftKernel
     context: npt.NDArray[np.int64] | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
 
@@ -132,7 +136,7 @@ class Planner:
         """Return the plan."""
         streaming = way is Way.STREAMING
         if self.product.layout.name == "words":
-            return self._words(range(self.rows), streaming=streaming)
+            return self._fft() or self._words(range(self.rows), streaming=streaming)
         if len(self.unit_rows) == self.rows:
             return self._words(range(self.rows), streaming=streaming)
         if self.product.layout.packet_bytes == PACKET:
@@ -244,6 +248,19 @@ class Planner:
             arguments = {"rows": rows, "resume": index > 0, "streaming": streaming and groups == 1}
             steps.append(Step(kernel, arguments=arguments))
         return Steps(tuple(steps), self.field.w * PACKET if groups > 1 else _WHOLE)
+
+    def _fft(self) -> Steps | None:
+        """Run the family `fft` by transforms where its rows are many enough."""
+        size = 1 << (self.rows - 1).bit_length()
+        if self.rows < _FFT_ROWS or self.columns < _FFT_ROWS or size > _MAX_FFT:
+            return None
+        if self.columns + size > self.field.order:
+            return None
+        if parity_matrix("fft", self.field, self.columns, self.rows) != self.product.matrix:
+            return None
+        outputs = range(self.columns, self.columns + self.rows)
+        context = fft.bind(self.field, self.target, inputs=range(self.columns), outputs=outputs)
+        return Steps((Step(FftKernel(self.field.w), context),))
 
     def _planes(self) -> Steps:
         layout = self.product.layout

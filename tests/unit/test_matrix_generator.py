@@ -79,6 +79,22 @@ def test_ones_by_correlation_are_those_counted_one_by_one(monkeypatch: pytest.Mo
         assert np.array_equal(generator._ones_by_divisor(field, row), direct)
 
 
+@pytest.mark.parametrize(("w", "k", "m"), [(8, 10, 3), (8, 7, 4), (4, 8, 7), (16, 5, 9), (8, 9, 1)])
+def test_fft_sums_interpolations_over_cosets(w: int, k: int, m: int) -> None:
+    """Each M data shards are interpolated at points of their own; parities are the sums of the values at 0 .. m - 1."""
+    field = GF(w)
+    size = 1 << (m - 1).bit_length()
+    parity = parity_matrix("fft", field, k, m).values
+    for data, row in product(range(k), range(m)):
+        point = size + data
+        coset = point // size * size
+        value = 1
+        for other in range(coset, coset + size):
+            if other != point:  # Lagrange's basis polynomial of the point, at the row's
+                value = field.mul(value, field.div(row ^ other, point ^ other))
+        assert parity[row, data] == value
+
+
 @pytest.mark.parametrize("family", [*FAMILIES, "auto"])
 @pytest.mark.parametrize("w", FIELD_SIZES)
 def test_small_shapes_of_every_family_and_field(family: str, w: int) -> None:
@@ -87,7 +103,8 @@ def test_small_shapes_of_every_family_and_field(family: str, w: int) -> None:
         family, field.order + 1
     )
     for k, m in product(range(1, 5), range(5)):
-        if k + m > room:
+        taken = k + m if family != "fft" or m == 0 else k + (1 << (m - 1).bit_length())
+        if taken > min(room, field.order if family == "fft" and m else room):
             continue
         parity = parity_matrix(family, field, k, m)
         assert parity.shape == (m, k)
@@ -115,6 +132,8 @@ def test_codes_of_any_length(family: str, k: int, m: int) -> None:
         ("auto", 8, 250, 125, 257),
         ("vandermonde", 8, 250, 125, 257),
         ("powers", 3, 7, 3, 9),
+        ("fft", 4, 9, 5, 13),
+        ("fft", 8, 200, 33, 225),
     ],
 )
 def test_too_many_shards_are_refused_with_the_limit(family: str, w: int, k: int, m: int, room: int) -> None:
@@ -124,7 +143,14 @@ def test_too_many_shards_are_refused_with_the_limit(family: str, w: int, k: int,
 
 @pytest.mark.parametrize(
     ("family", "w", "k", "m"),
-    [("cauchy", 4, 13, 3), ("cauchy-good", 4, 13, 3), ("cauchy-good", 4, 15, 2), ("vandermonde", 4, 14, 3)],
+    [
+        ("cauchy", 4, 13, 3),
+        ("cauchy-good", 4, 13, 3),
+        ("cauchy-good", 4, 15, 2),
+        ("vandermonde", 4, 14, 3),
+        ("fft", 4, 12, 3),
+        ("fft", 4, 8, 8),
+    ],
 )
 def test_every_family_fills_its_room(family: str, w: int, k: int, m: int) -> None:
     assert certify(parity_matrix(family, GF(w), k, m)).method == "cauchy"

@@ -6,12 +6,14 @@ import pytest
 from gfcode.engine.protocol import Product
 from gfcode.gf import GF
 from gfcode.kernels.simd.constants import ConstantsKernel
+from gfcode.kernels.simd.fft import FftKernel, skews
 from gfcode.kernels.simd.horner import HornerKernel
 from gfcode.kernels.simd.plan import Planner, Steps, Way, refusal
 from gfcode.kernels.simd.planes import PlanesKernel
 from gfcode.kernels.simd.target import Target
 from gfcode.kernels.simd.words import WordsKernel
 from gfcode.matrix.dense import Matrix
+from gfcode.matrix.generator import parity_matrix
 from gfcode.params import Layout
 
 TARGET = Target("x86_64-unknown-linux-gnu", "sapphirerapids", "", 64, "affine")
@@ -98,6 +100,26 @@ def test_many_inputs_of_constants_are_taken_in_groups() -> None:
     plan = steps(Matrix(FIELD, chance.integers(2, 256, (3, 100))), PACKETS)
     assert [step.arguments["resume"] for step in plan.steps] == [False, True, True]
     assert plan.chunk == PACKETS.strip_bytes
+
+
+def test_the_family_of_transforms_is_recognised_by_its_values() -> None:
+    matrix = parity_matrix("fft", FIELD, 50, 20)
+    assert kernels(matrix, WORDS) == [FftKernel(8)]
+    assert kernels(matrix, PACKETS) == [ConstantsKernel(8, 0x11D)] * 2
+    assert kernels(parity_matrix("fft", FIELD, 50, 5), WORDS) != [FftKernel(8)], "too few rows to pay"
+    values = matrix.values.copy()
+    values[19, 49] ^= 1
+    assert len(kernels(Matrix(FIELD, values), WORDS)) == 5
+
+
+@pytest.mark.parametrize("levels", [1, 2, 5])
+def test_subspace_polynomials_vanish_on_their_subspaces(levels: int) -> None:
+    table = skews(FIELD, levels, np.arange(256))
+    for level in range(levels):
+        assert not table[level, : 1 << level].any()
+        assert table[level, 1 << level] == 1
+        sums = table[level][:, None] ^ table[level][None, :]
+        assert (sums == table[level][np.arange(256)[:, None] ^ np.arange(256)[None, :]]).all(), "not linear"
 
 
 def test_wide_symbols_and_other_packet_sizes_go_plane_by_plane() -> None:
