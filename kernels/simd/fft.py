@@ -41,14 +41,17 @@ class FftKernel:
     ----------
     w : int
         Bits of a symbol: 4, 8 or 16. Kernels for 4 and 8 are the same.
+    streaming : bool
+        Whether outputs bypass the caches; they must then be 64-byte aligned.
     """
 
     w: int
+    streaming: bool = False
 
     @property
     def name(self) -> str:
         """Symbol of the kernel."""
-        return "fft16" if self.w == 16 else "fft"
+        return f"fft{16 if self.w == 16 else 8}{'n' if self.streaming else ''}"
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -144,7 +147,7 @@ class _Writer:
     """
 
     def __init__(self, kernel: FftKernel, target: Target) -> None:
-        self.name, self.target = kernel.name, target
+        self.name, self.target, self.streaming = kernel.name, target, kernel.streaming
         self.kind, self.width = target.vector, target.vector_bytes
         self.way = multiplication(kernel.w, target)
         self.f = Function("", [])
@@ -193,6 +196,8 @@ class _Writer:
             call(done, vectors, 1)
         with f.when(f.op(f"icmp ne i64 {f.op(f'add i64 {done}, {vectors}')}, %end")):
             call(f.op(f"sub i64 %end, {self.width}"), str(self.width), 1)
+        if self.streaming and self.target.x86:
+            f.emit("fence seq_cst")  # a reader in another thread may not overtake streaming stores
         return f.text()
 
     def _piece(self, vectors: int) -> str:
@@ -302,7 +307,9 @@ class _Writer:
                 made = values[: layer.vectors]
                 if layer.add:
                     made = self._add(made, self._load(pointer, layer.vectors)[: layer.vectors])
-                self._store(pointer, made)
+                # Single vectors are those at a block's end, which need not be aligned.
+                whole = layer.edge and layer.forward and layer.vectors > 1
+                self._store(pointer, made, streaming=self.streaming and whole)
 
     def _evaluate(self, data: list[list[str]], entries: list[list[str]]) -> list[list[str]]:
         if len(data) == 2:
@@ -355,9 +362,10 @@ class _Writer:
         values = [self.f.load(self.kind, self.f.address(pointer, step * self.width)) for step in range(vectors)]
         return values * (self.way.group // vectors) if vectors < self.way.group else values
 
-    def _store(self, pointer: str, values: Sequence[str]) -> None:
+    def _store(self, pointer: str, values: Sequence[str], *, streaming: bool) -> None:
         for step, value in enumerate(values):
-            self.f.store(self.kind, value, self.f.address(pointer, step * self.width))
+            align = self.width if streaming else 1
+            self.f.store(self.kind, value, self.f.address(pointer, step * self.width), align, streaming=streaming)
 
 
 @dataclass(frozen=True, slots=True)

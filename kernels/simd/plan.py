@@ -136,7 +136,7 @@ class Planner:
         """Return the plan."""
         streaming = way is Way.STREAMING
         if self.product.layout.name == "words":
-            return self._fft() or self._words(range(self.rows), streaming=streaming)
+            return self._fft(streaming=streaming) or self._words(range(self.rows), streaming=streaming)
         if len(self.unit_rows) == self.rows:
             return self._words(range(self.rows), streaming=streaming)
         if self.product.layout.packet_bytes == PACKET:
@@ -249,7 +249,7 @@ class Planner:
             steps.append(Step(kernel, arguments=arguments))
         return Steps(tuple(steps), self.field.w * PACKET if groups > 1 else _WHOLE)
 
-    def _fft(self) -> Steps | None:
+    def _fft(self, *, streaming: bool) -> Steps | None:
         """Run the family `fft` by transforms where its rows are many enough."""
         size = 1 << (self.rows - 1).bit_length()
         if self.rows < _FFT_ROWS or self.columns < _FFT_ROWS or size > _MAX_FFT:
@@ -260,7 +260,7 @@ class Planner:
             return None
         outputs = range(self.columns, self.columns + self.rows)
         context = fft.bind(self.field, self.target, inputs=range(self.columns), outputs=outputs)
-        return Steps((Step(FftKernel(self.field.w), context),))
+        return Steps((Step(FftKernel(self.field.w, streaming), context),))
 
     def _planes(self) -> Steps:
         layout = self.product.layout

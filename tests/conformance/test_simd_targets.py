@@ -107,10 +107,13 @@ def test_outputs_that_bypass_the_caches(target: str, layout: Layout, monkeypatch
     for rows, columns in ((1, 3), (2, 4), (4, 9), (6, 7), (2, 60)):
         random = random_product(chance, layout, rows, columns)
         powers = Product(Matrix(field, field.pow(field.alpha, np.arange(rows)[:, None] * np.arange(columns))), layout)
-        for product in (random, powers):
+        products = [random, powers]
+        if layout.name == "words" and (w := layout.w) > 4:
+            products.append(Product(parity_matrix("fft", GF(w), columns, rows + 6), layout))
+        for product in products:
             for strips in (1, 2, 5, 9):
                 data = chance.integers(0, 256, (2, columns, strips * max(layout.strip_bytes, 66)), np.uint8)
-                outputs = allocate(2, rows, data.shape[2])
+                outputs = allocate(2, product.matrix.shape[0], data.shape[2])
                 engine(target).prepare(product)(Blocks.of_array(data), Blocks.of_array(outputs, writable=True))
                 assert (outputs == expected(product, data)).all()
 
