@@ -145,8 +145,11 @@ def verdict(report: SetReport, paths: Sequence[str]) -> str:
     if report.state == "intact":
         return "intact"
     if report.state == "repairable":
-        return f"damaged: repairable: run `gfcode repair {printable(shlex.join(paths))}`"
+        deep = "--deep " if (report.damage == FrameStatus.PARITY).any() else ""
+        return f"damaged: repairable: run `gfcode repair {deep}{printable(shlex.join(paths))}`"
     lost = report.stripes_beyond_repair
+    if not lost.size:
+        return f"beyond repair: {report.summary()}"
     spans = [f"{first}" if first == last else f"{first}-{last}" for first, last in ranges(lost)]
     where = ", ".join(spans[:_RANGES_SHOWN]) + (", ..." if len(spans) > _RANGES_SHOWN else "")
     have = "has" if lost.size == 1 else "have"

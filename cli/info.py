@@ -13,7 +13,7 @@ from gfcode.cli.options import key_option, output_options, parameter_errors, pat
 from gfcode.errors import AuthenticationError, ShardFormatError
 
 if TYPE_CHECKING:
-    from gfcode.pipeline.report import ShardInfo
+    from gfcode.pipeline.shard_info import ShardInfo
 
 __all__ = ["command"]
 

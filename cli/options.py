@@ -15,6 +15,7 @@ from gfcode.errors import ParameterError
 
 __all__ = [
     "byte_size",
+    "deep_option",
     "engine_name",
     "engine_option",
     "key_option",
@@ -120,6 +121,15 @@ def key_option(function: Command) -> Command:
         type=click.Path(),
         metavar="FILE",
         help="File of 16 bytes or more that holds the key of a keyed set: only what was made with it counts.",
+    )(function)
+
+
+def deep_option(function: Command) -> Command:
+    """Add --deep, which computes parity again."""
+    return click.option(
+        "--deep",
+        is_flag=True,
+        help="Compute parity again too: finds what bad memory wrote with right checksums.",
     )(function)
 
 

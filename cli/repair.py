@@ -8,6 +8,7 @@ import click
 from gfcode.cli.console import Console, human_bytes, human_count, human_seconds, printable
 from gfcode.cli.exits import Exit
 from gfcode.cli.options import (
+    deep_option,
     engine_option,
     key_option,
     output_options,
@@ -36,6 +37,7 @@ __all__ = ["command", "repair_lines"]
 )
 @set_option
 @key_option
+@deep_option
 @engine_option
 @threads_option
 @sync_option
@@ -46,6 +48,7 @@ def command(
     out: str | None,
     set_id: str | None,
     key: str | None,
+    deep: bool,
     engine: str | None,
     threads: int | None,
     durable: bool,
@@ -65,7 +68,7 @@ def command(
 
     def repair(one: "Found", progress: "Progress | None") -> "RepairReport":
         return repair_found(
-            one, out=out, engine=engine, threads=threads, durable=durable, progress=progress,
+            one, out=out, deep=deep, engine=engine, threads=threads, durable=durable, progress=progress,
             started=time.perf_counter(),
         )  # fmt: skip
 

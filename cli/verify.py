@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gfcode.cli.console import Console, human_bytes, human_seconds
+from gfcode.cli.console import Console, human_bytes, human_count, human_seconds
 from gfcode.cli.exits import Exit
 from gfcode.cli.options import (
+    deep_option,
     key_option,
     output_options,
     parameter_errors,
@@ -28,9 +29,12 @@ __all__ = ["command"]
 @paths_argument
 @set_option
 @key_option
+@deep_option
 @threads_option
 @output_options
-def command(console: Console, paths: tuple[str, ...], set_id: str | None, key: str | None, threads: int | None) -> Exit:
+def command(
+    console: Console, paths: tuple[str, ...], set_id: str | None, key: str | None, deep: bool, threads: int | None
+) -> Exit:
     """Read all shards of a set, check every byte, and draw a map of what is damaged.
 
     PATH is a shard file, or a directory that holds some, at any depth. Where there are several sets, each is checked,
@@ -44,7 +48,7 @@ def command(console: Console, paths: tuple[str, ...], set_id: str | None, key: s
     from gfcode.pipeline.verify import verify_found
 
     def verify(one: "Found", progress: "Progress | None") -> SetResult:
-        report = verify_found(one, threads=threads, progress=progress, started=time.perf_counter())
+        report = verify_found(one, deep=deep, threads=threads, progress=progress, started=time.perf_counter())
         return SetResult(report, report.state, report.to_json())
 
     with parameter_errors(), progress_bar(console, "verify") as progress:
@@ -58,5 +62,9 @@ def command(console: Console, paths: tuple[str, ...], set_id: str | None, key: s
         f"{human_bytes(report.bytes_read)} read in {human_seconds(report.seconds)}, "
         f"{human_bytes(report.bytes_read / max(report.seconds, 1e-9))}/s; checked: {report.check}"
     )
+    if report.parity_checked is not None:
+        left = report.stripes - report.parity_checked
+        unchecked = f", {human_count(left, 'stripe')} could not be (no frame to spare)" if left else ""
+        console.say(f"parity compared in {human_count(report.parity_checked, 'stripe')}{unchecked}")
     console.say(verdict(report, paths), colour=colour_for(report.state))
     return exit_for(report.state)

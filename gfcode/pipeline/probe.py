@@ -19,7 +19,7 @@ from gfcode.pipeline.frame import (
 )
 from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.metadata import MAX_METADATA, METADATA_MULTIPLE, Metadata, parse_metadata
-from gfcode.pipeline.report import ShardInfo
+from gfcode.pipeline.shard_info import ShardInfo
 
 __all__ = ["inspect_shard", "metadata_of", "open_regular", "read_metadata", "sound_header"]
 

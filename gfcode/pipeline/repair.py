@@ -17,6 +17,7 @@ import numpy as np
 
 from gfcode.errors import ShardFormatError, ShardSetError, TargetExistsError
 from gfcode.pipeline.batch import Batch, batch_stripes
+from gfcode.pipeline.deep import DeepCheck
 from gfcode.pipeline.discovery import Found, StrPath, find_set
 from gfcode.pipeline.files import TemporaryFile, leftovers, publish, read_at, sync_directories, thoroughly, write_at
 from gfcode.pipeline.frame import HEADER_BYTES
@@ -46,6 +47,7 @@ def repair_set(
     out: StrPath | None = None,
     set_id: str | None = None,
     key: StrPath | None = None,
+    deep: bool = False,
     engine: str | None = None,
     threads: int | None = None,
     durable: bool = True,
@@ -67,6 +69,8 @@ def repair_set(
         The set that is meant where there are several: its id or the first digits of it.
     key : path, optional
         File with the key of a keyed set; only frames made with it count.
+    deep : bool
+        Compute parity again too, and restore sound frames that are found wrong by it: see `gfcode.pipeline.deep`.
     engine : str, optional
         Engine that must be used.
     threads : int, optional
@@ -79,7 +83,8 @@ def repair_set(
     Returns
     -------
     RepairReport
-        Its `before.state` is "beyond repair" where some stripe has fewer than k good frames; nothing is changed then.
+        Its `before.state` is "beyond repair" where some stripe has fewer than k good frames, or is found to contradict
+        itself; nothing is changed then.
 
     Raises
     ------
@@ -93,20 +98,22 @@ def repair_set(
     started = time.perf_counter()
     found = find_set(paths, set_id, hashes_for(key))
     return repair_found(
-        found, out=out, engine=engine, threads=threads, durable=durable, progress=progress, started=started
+        found, out=out, deep=deep, engine=engine, threads=threads, durable=durable, progress=progress, started=started
     )
 
 
 def repair_found(
-    found: Found, *, out: StrPath | None, engine: str | None, threads: int | None, durable: bool,
+    found: Found, *, out: StrPath | None, deep: bool = False, engine: str | None, threads: int | None, durable: bool,
     progress: Progress | None, started: float,
 ) -> RepairReport:  # fmt: skip
     """Repair a set that was found; parameters as for `repair_set` and `survey`."""
     with ShardSet(found) as shards:
         meter = Meter(progress, total_bytes(shards))
-        run = _Repair(shards, LazyCodec(shards.metadata, engine), None if out is None else os.fsdecode(out), meter)
+        codec = LazyCodec(shards.metadata, engine)
+        run = _Repair(shards, codec, None if out is None else os.fsdecode(out), meter)
+        check = DeepCheck(codec, shards.stripes) if deep else None
         with run:
-            before = survey(shards, threads=threads, meter=meter, started=started, on_damage=run.rebuild)
+            before = survey(shards, threads=threads, meter=meter, started=started, on_damage=run.rebuild, deep=check)
             if before.state == "repairable":
                 run.finish(before, durable=durable)
         return RepairReport(

@@ -21,7 +21,6 @@ __all__ = [
     "RepairedShard",
     "SetReport",
     "SetState",
-    "ShardInfo",
     "ShardReport",
     "Stray",
     "ranges",
@@ -58,6 +57,8 @@ class FrameStatus(IntEnum):
     FIELDS = 6
     #: The file could not be read there (an I/O error).
     UNREADABLE = 7
+    #: A sound frame that contradicts the others of its stripe, which agree without it. Only deep checks look for it.
+    PARITY = 8
 
 
 def ranges(numbers: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -166,6 +167,10 @@ class SetReport:
         Checksum of the frames, and what it proves.
     bytes_read : int
     seconds : float
+    parity_checked : int or None
+        Stripes in which a deep check compared the good frames with one another; None where none was asked for.
+    stripes_in_doubt : ndarray of int64
+        Stripes whose sound frames contradict one another, and which of them are wrong cannot be told; ascending.
     """
 
     set_id: str
@@ -185,6 +190,8 @@ class SetReport:
     check: str
     bytes_read: int
     seconds: float
+    parity_checked: int | None = None
+    stripes_in_doubt: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
     def n(self) -> int:
@@ -199,6 +206,13 @@ class SetReport:
         if self.state == "repairable":
             return f"{len(bad)} of {self.n} shards of {self.name!r} can be repaired: {_join(bad)}"
         lost = self.stripes_beyond_repair
+        if not lost.size:
+            doubt = self.stripes_in_doubt
+            return (
+                f"{doubt.size} of {self.stripes} stripes of {self.name!r} contradict themselves "
+                f"(stripe {', '.join(map(str, doubt[:6].tolist()))}{', ...' if doubt.size > 6 else ''}): checksums are "
+                f"right, parity is not, and which shard is wrong cannot be told"
+            )
         spans = ranges(lost)
         where = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in spans[:6]) + (", ..." if len(spans) > 6 else "")
         columns = self.damage[:, lost]
@@ -231,6 +245,11 @@ class SetReport:
             "shards": [shard.to_json() for shard in self.shards],
             "damage": {str(index): _runs(row) for index, row in enumerate(self.damage) if row.any()},
             "strays": [stray.to_json() for stray in self.strays],
+            "parity_checked": self.parity_checked,
+            "stripes_in_doubt": {
+                "count": int(self.stripes_in_doubt.size),
+                "ranges": [list(run) for run in ranges(self.stripes_in_doubt)],
+            },
             "bytes_read": self.bytes_read,
             "seconds": self.seconds,
         }
@@ -344,44 +363,6 @@ class RepairReport:
             "seconds": self.seconds,
             "notes": list(self.notes),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class ShardInfo:
-    """What a shard file says about itself.
-
-    Attributes
-    ----------
-    path : str
-    index : int
-        Shard number that its metadata frame names.
-    metadata : dict
-        The JSON object of the metadata frame.
-    metadata_length, frame_length : int
-        Bytes of the metadata frame and of every full frame.
-    file_length : int
-        Bytes of the file.
-    expected_length : int or None
-        Bytes that the file should have; None where the set was made from a stream.
-    hash_name : str
-        Checksum of the frames.
-    check : str
-        The same, and what it proves.
-    """
-
-    path: str
-    index: int
-    metadata: dict[str, Any] = field(hash=False)
-    metadata_length: int
-    frame_length: int
-    file_length: int
-    expected_length: int | None
-    hash_name: str
-    check: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, under the attributes' names."""
-        return asdict(self)
 
 
 def _join(numbers: list[int]) -> str:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from gfcode.pipeline.batch import Batch, batch_stripes
+from gfcode.pipeline.deep import DeepCheck
 from gfcode.pipeline.discovery import Found, StrPath, find_set
 from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.loader import Loader
 from gfcode.pipeline.names import shard_name
+from gfcode.pipeline.recover import LazyCodec
 from gfcode.pipeline.report import FrameStatus, Progress, SetReport, SetState, ShardReport
 from gfcode.pipeline.shardset import ShardSet
 from gfcode.pipeline.workers import Counter, Meter, run_workers, usable_threads
@@ -26,6 +28,7 @@ def verify_set(
     *,
     set_id: str | None = None,
     key: StrPath | None = None,
+    deep: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> SetReport:
@@ -39,6 +42,8 @@ def verify_set(
         The set that is meant where there are several: its id or the first digits of it.
     key : path, optional
         File with the key of a keyed set; only frames made with it count.
+    deep : bool
+        Compute parity again too: see `gfcode.pipeline.deep`.
     threads : int, optional
         Workers.
     progress : callable, optional
@@ -54,13 +59,18 @@ def verify_set(
         As `gfcode.pipeline.discovery.find_set`.
     """
     started = time.perf_counter()
-    return verify_found(find_set(paths, set_id, hashes_for(key)), threads=threads, progress=progress, started=started)
+    found = find_set(paths, set_id, hashes_for(key))
+    return verify_found(found, deep=deep, threads=threads, progress=progress, started=started)
 
 
-def verify_found(found: Found, *, threads: int | None, progress: Progress | None, started: float) -> SetReport:
+def verify_found(
+    found: Found, *, deep: bool = False, threads: int | None, progress: Progress | None, started: float
+) -> SetReport:
     """Verify a set that was found; parameters as for `verify_set` and `survey`."""
     with ShardSet(found) as shards:
-        return survey(shards, threads=threads, meter=Meter(progress, total_bytes(shards)), started=started)
+        check = DeepCheck(LazyCodec(shards.metadata, None), shards.stripes) if deep else None
+        meter = Meter(progress, total_bytes(shards))
+        return survey(shards, threads=threads, meter=meter, started=started, deep=check)
 
 
 def total_bytes(shards: ShardSet) -> int:
@@ -69,8 +79,9 @@ def total_bytes(shards: ShardSet) -> int:
 
 
 def survey(
-    shards: ShardSet, *, threads: int | None, meter: Meter, started: float, on_damage: OnDamage | None = None
-) -> SetReport:
+    shards: ShardSet, *, threads: int | None, meter: Meter, started: float, on_damage: OnDamage | None = None,
+    deep: DeepCheck | None = None,
+) -> SetReport:  # fmt: skip
     """Check all frames of an open set.
 
     Parameters
@@ -82,6 +93,8 @@ def survey(
         Reading of `time.perf_counter` from which the report's seconds count.
     on_damage : callable, optional
         Called for each batch with damage.
+    deep : DeepCheck, optional
+        Compares the frames of each stripe.
     """
     metadata, stripes = shards.metadata, shards.stripes
     n = metadata.n
@@ -100,6 +113,8 @@ def survey(
             before = loader.bytes_read
             for shard in range(n):
                 loader.load(shard)
+            if deep is not None:
+                deep.check(loader)
             status = loader.status[:, : batch.count]
             if status.any():
                 here = slice(batch.first, batch.first + batch.count)
@@ -113,13 +128,15 @@ def survey(
     run_workers(usable_threads(threads, batches), work)
     reports = tuple(_shard_report(shards, index, damage) for index in range(n))
     state: SetState = "intact" if all(report.intact for report in reports) else "repairable"
-    if beyond.any():
+    if beyond.any() or (deep is not None and deep.doubt.any()):
         state = "beyond repair"
     return SetReport(
         set_id=metadata.set_id.hex(), name=metadata.name, size=shards.size, k=metadata.k, m=metadata.m, w=metadata.w,
         layout=metadata.layout.name, family=metadata.family, stripes=stripes, damage=damage, shards=reports,
         strays=tuple(shards.found.strays), stripes_beyond_repair=np.flatnonzero(beyond).astype(np.int64), state=state,
-        check=metadata.checksum.check, bytes_read=sum(read), seconds=time.perf_counter() - started,
+        check=metadata.checksum.check, parity_checked=None if deep is None else int(deep.checked.sum()),
+        stripes_in_doubt=np.flatnonzero(() if deep is None else deep.doubt).astype(np.int64), bytes_read=sum(read),
+        seconds=time.perf_counter() - started,
     )  # fmt: skip
 
 
