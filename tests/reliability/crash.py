@@ -1,0 +1,102 @@
+"""Crashes: runs that a signal ends at a random system call or a random moment."""
+
+import random
+import re
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.reliability.faultlib import Action, Kind
+from tests.reliability.samples import scratch_directory
+from tests.reliability.scenes import SCENES, BrokenPromiseError, Scene, require, temporaries
+from tests.reliability.server import Fault, Outcome, Server
+
+__all__ = ["SIGNALS", "crash_campaign", "crash_trial"]
+
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+#: Seconds in which an interrupted command must be gone.
+PATIENCE = 2.0
+_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+def crash_trial(
+    server: Server, scene: Scene, number: signal.Signals, base: Path, fault: Fault, after: float | None = None
+) -> str:
+    """End one run by a signal, at a call or after some seconds, and check all that must hold.
+
+    Returns
+    -------
+    str
+        "survived" where the run was over before the signal came, or else whether it had done its work ("done") or
+        not ("undone"), or something between ("half done").
+
+    Raises
+    ------
+    BrokenPromiseError
+        If something does not hold.
+    """
+    before = scene.set_up(base)
+    outcome = server.run(scene.command(base), fault, after=after, number=number)
+    where = f"{scene.name}, {number.name} " + (f"at {after:.4f} s" if after else f"{fault.action.name} {fault.call}")
+    try:
+        return _check(server, scene, number, base, outcome, before)
+    except BrokenPromiseError as error:
+        raise BrokenPromiseError(f"{where}: {error} (exit {outcome.code}: {outcome.stderr.strip()})") from error
+
+
+def _check(
+    server: Server, scene: Scene, number: signal.Signals, base: Path, outcome: Outcome, before: dict[str, bytes]
+) -> str:
+    require(not outcome.hung, "hangs")
+    tree = scene.check_safe(base, before)
+    done = scene.is_done(base)
+    if outcome.code == 0:
+        require(done, "exit code 0, and the work is not done")
+        return "survived"
+    require(outcome.fired, "failed by itself")
+    if number == signal.SIGKILL:
+        require(outcome.code == -number, "another end")
+    else:
+        require(outcome.code == _CODES[number], f"not exit code {_CODES[number]}")
+        require(outcome.late < PATIENCE, f"took {outcome.late:.1f} s to end")
+        require(len(outcome.stderr.splitlines()) <= 1, "more than one line on stderr")
+        require(not temporaries(tree), f"left {temporaries(tree)}")
+        # A repair gives its shards their names one after the other.
+        require(done or tree == before or scene.name == "repair", "neither as before nor done")
+    _run_again(server, scene, base)
+    return "done" if done else "undone" if tree == before else "half done"
+
+
+def _run_again(server: Server, scene: Scene, base: Path) -> None:
+    """Run the same command once more; it must finish the work."""
+    quiet = Fault(str(base))
+    command = scene.command(base)
+    again = server.run(command, quiet)
+    if again.code == 1 and scene.name == "encode" and re.search(r"exists; force replaces", again.stderr):
+        again = server.run([*command, "--force"], quiet)  # some shards had their names: the message says what to do
+    require(again.code == 0, f"the rerun fails: {again.stderr.strip()}")
+    require(scene.is_done(base), "the rerun does not finish the work")
+
+
+def crash_campaign(count: int, seed: int, *, names: tuple[str, ...] = tuple(SCENES)) -> Counter[str]:
+    """Run `count` trials for each scene and signal by system call, and as many by time; count outcomes."""
+    counts: Counter[str] = Counter()
+    rng = random.Random(seed)
+    with scratch_directory() as base, Server() as server:
+        for scene in (SCENES[name] for name in names):
+            scene.set_up(base)
+            started = time.monotonic()
+            calls = server.run(scene.command(base), Fault(str(base))).calls
+            seconds = time.monotonic() - started
+            for number in SIGNALS:
+                for _ in range(count):
+                    action = rng.choice((Action.SIGNAL_BEFORE, Action.SIGNAL_AFTER))
+                    fault = Fault(str(base), Kind.ALL, action, rng.randint(1, calls), number)
+                    outcome = crash_trial(server, scene, number, base, fault)
+                    counts[f"{scene.name}, {number.name}, by call"] += 1
+                    counts[outcome] += 1
+                    outcome = crash_trial(server, scene, number, base, Fault(str(base)), rng.uniform(0.001, seconds))
+                    counts[f"{scene.name}, {number.name}, by time"] += 1
+                    counts[outcome] += 1
+    return counts
