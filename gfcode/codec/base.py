@@ -122,6 +122,12 @@ class BlockCodec(ABC):
                     if target is not None and lean.apart(stripe, target):
                         (self._encoder or self.encoder())(stripe[0], target[0])
                         return out
+        elif (type(data) is list or type(data) is tuple) and len(data) == self.k:
+            length = lean.uniform_length(data, self.block_multiple)
+            if length and self.m and out is None:
+                out, made = lean.new_stripe(self.m, length)
+                (self._encoder or self.encoder())(lean.blocks_at(list(data), length), made)
+                return out
         elif device.is_device_array(data):
             return device.multiply(Product(self.parity, self.layout), data, out)
         return self._encode(data, out)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gfcode.codec.plan import Plan, Planner, list_shards
+from gfcode.codec.plan import Plan, Planner, find_others, list_shards
 from gfcode.engine.protocol import Blocks, Engine, Operator, Product
 from gfcode.errors import SingularMatrixError, UnrecoverableError
 from gfcode.matrix.bitmatrix import element_ones
@@ -97,6 +97,7 @@ class GroupPlanner(Planner):
         self._n = k + m
         solver = _Solver(k, m, parity)
         self.find: Callable[[Indices, Indices], Plan] = lru_cache(_PLANS)(partial(_find, solver, layout, engine))
+        self._quick = lru_cache(_PLANS)(partial(find_others, self._n, self.find))
         self.patch: Callable[[Indices, int], Operator] = lru_cache(_PLANS)(partial(_patch, solver, layout, engine))
         self.basis: Callable[[Indices], Indices] = lru_cache(_PLANS)(solver.basis)
 

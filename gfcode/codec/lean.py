@@ -4,9 +4,10 @@ Each function returns None where it does not know the case at hand, right or wro
 cases and names what is wrong, is taken then. So nothing is refused here.
 """
 
+import sys
 from array import array
-from collections.abc import Mapping
-from ctypes import Array, addressof, c_char, c_char_p, memmove
+from collections.abc import Collection
+from ctypes import POINTER, addressof, c_char, c_char_p, c_uint64, c_void_p, cast, memmove
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,23 +18,61 @@ from gfcode.engine.buffers import ALIGNMENT, address_of, row_stride
 from gfcode.engine.protocol import Blocks
 
 __all__ = [
-    "addresses_in",
     "apart",
-    "is_shard_choice",
+    "are_integers",
+    "blocks_at",
     "new_block",
     "new_stripe",
     "select",
-    "sources",
     "stripe_of",
     "uniform_length",
     "write_row",
 ]
 
 _BYTE: Final = np.dtype(np.uint8)
+_CONTIGUOUS: Final = (1,)
 _INT: Final = {int}
 _BYTES: Final = {bytes}
+_BYTEARRAYS: Final = {bytearray}
 _ARRAYS: Final = {np.ndarray}
 _from_buffer: Final[Any] = c_char.from_buffer
+#: Tables of addresses that are kept: callers use the same memory again and again, and so do allocators.
+_TABLES: Final = 512
+
+
+@lru_cache(_TABLES)
+def _table(start: int, stop: int, stride: int) -> tuple["array[int]", int]:
+    """Return the addresses of blocks in a row, and where they are. Never written."""
+    table = array("Q", range(start, stop, stride))
+    return table, table.buffer_info()[0]
+
+
+#: Memory as 64-bit words: number n is at address 8 · (n + 1).
+_word: Final = cast(8, POINTER(c_uint64))
+#: Which word is an object's first own field, counted from its address. NumPy's arrays begin with the pointer to their
+#: data there, and CPython's `bytes` are in the object itself: extensions are compiled against both.
+_DATA: Final = object.__basicsize__ // 8 - 1
+_CONTENT: Final = bytes.__basicsize__ - 1
+
+
+def _layouts_hold() -> bool:
+    """Whether both are so in this interpreter, by what it says itself of some objects."""
+    for size in (1, 7, 64, 70000):
+        sample = bytes(size)
+        if id(sample) + _CONTENT != c_void_p.from_buffer(c_char_p(sample)).value:
+            return False
+        for view in (np.empty(size, np.uint8), np.frombuffer(sample, np.uint8), np.empty((size, 3), np.uint8)[1:]):
+            if _word[(id(view) >> 3) + _DATA] != view.__array_interface__["data"][0]:
+                return False
+    return True
+
+
+_QUICK: Final = sys.implementation.name == "cpython" and sys.maxsize > 1 << 32 and _layouts_hold()
+
+
+def _address(data: Bytes) -> int:
+    """Return the address of an array's first element."""
+    return _word[(id(data) >> 3) + _DATA] if _QUICK else address_of(data)
 
 
 def stripe_of(data: Bytes, count: int, multiple: int, *, writable: bool = False) -> tuple[Blocks, int, int] | None:
@@ -51,10 +90,10 @@ def stripe_of(data: Bytes, count: int, multiple: int, *, writable: bool = False)
     stride, step = data.strides
     if rows != count or not rows or not length or length % multiple or step != 1 or stride < length:
         return None
-    start = address_of(data[0])
+    start = _address(data)
     stop = start + rows * stride
-    table = array("Q", range(start, stop, stride))
-    return Blocks.of_native(table, table.buffer_info()[0], rows, length, data), start, stop
+    table, address = _table(start, stop, stride)
+    return Blocks.of_native(table, address, rows, length, data), start, stop
 
 
 def apart(inputs: tuple[Blocks, int, int], outputs: tuple[Blocks, int, int]) -> bool:
@@ -66,26 +105,22 @@ def new_stripe(count: int, length: int) -> tuple[Bytes, Blocks]:
     """Make what `Blocks.allocate` makes, of at least one block and byte."""
     stride = row_stride(length)
     memory = np.empty(count * stride + ALIGNMENT, np.uint8)
-    address = addressof(_from_buffer(memory))
+    address = _address(memory)
     offset = -address % ALIGNMENT
     address += offset
-    table = array("Q", range(address, address + count * stride, stride))
+    table, at = _table(address, address + count * stride, stride)
     made: Bytes = np.ndarray((count, length), np.uint8, memory, offset, (stride, 1))
-    return made, Blocks.of_native(table, table.buffer_info()[0], count, length, memory)
+    return made, Blocks.of_native(table, at, count, length, memory)
 
 
 def new_block(length: int) -> tuple[Bytes, Blocks]:
     """Make one block, an array of shape (length,), aligned as those of `new_stripe` are."""
     memory = np.empty(length + ALIGNMENT, np.uint8)
-    address = addressof(_from_buffer(memory))
+    address = _address(memory)
     offset = -address % ALIGNMENT
-    table = array("Q", (address + offset,))
-    return memory[offset : offset + length], Blocks.of_native(table, table.buffer_info()[0], 1, length, memory)
-
-
-def addresses_in(blocks: Blocks) -> Any:
-    """Addresses of the blocks that `new_stripe` or `new_block` made."""
-    return blocks.native
+    address += offset
+    table, at = _table(address, address + 1, 1)
+    return memory[offset : offset + length], Blocks.of_native(table, at, 1, length, memory)
 
 
 def select(blocks: Blocks, columns: tuple[int, ...]) -> Blocks:
@@ -94,43 +129,39 @@ def select(blocks: Blocks, columns: tuple[int, ...]) -> Blocks:
     return Blocks.of_native(table, table.buffer_info()[0], len(columns), blocks.length, blocks.owners)
 
 
-def is_shard_choice(indices: tuple[Any, ...], n: int) -> bool:
-    """Whether these are one or more plain integers in 0 .. n − 1; they may come twice."""
-    return set(map(type, indices)) == _INT and min(indices) >= 0 and max(indices) < n
+def are_integers(indices: tuple[Any, ...]) -> bool:
+    """Whether these are one or more plain integers."""
+    if len(indices) == 1:
+        return type(indices[0]) is int
+    return set(map(type, indices)) == _INT
 
 
-def uniform_length(shards: Mapping[int, Any], multiple: int) -> int | None:
-    """Length of blocks that are all `bytes`, or all arrays of uint8 of shape (length,), and of one length."""
-    blocks = shards.values()
+def uniform_length(blocks: Collection[Any], multiple: int) -> int | None:
+    """Length of blocks that are of one kind (`bytes`, `bytearray`, or arrays of uint8, one row of them) and length."""
     kinds = set(map(type, blocks))
+    if not _QUICK:
+        return None
     if kinds == _ARRAYS:
         for block in blocks:
-            if block.dtype is not _BYTE or block.ndim != 1:
+            if block.dtype is not _BYTE or block.strides != _CONTIGUOUS:
                 return None
-    elif kinds != _BYTES:
+    elif kinds != _BYTES and kinds != _BYTEARRAYS:  # noqa: PLR1714 - sets have no hash
         return None
     lengths = set(map(len, blocks))
-    length = lengths.pop()
+    length: int = lengths.pop()
     return length if length and not lengths and not length % multiple else None
 
 
-@lru_cache(64)
-def _pointers(count: int) -> type[Array[c_char_p]]:
-    return c_char_p * count
-
-
-def sources(shards: Mapping[int, Any], order: tuple[int, ...], length: int) -> Blocks | None:
-    """Blocks of some of the shards that `uniform_length` knows; None for what only NumPy can find the address of."""
-    blocks = [shards[shard] for shard in order]
-    if type(blocks[0]) is bytes:
-        # Converting to char * gives the address of the bytes themselves, and keeps a reference to each.
-        pointers = _pointers(len(blocks))(*blocks)
-        return Blocks.of_native(pointers, addressof(pointers), len(blocks), length, pointers)
-    try:
-        # Refuses arrays that are read-only or not contiguous.
-        table = array("Q", [addressof(_from_buffer(block)) for block in blocks])
-    except (TypeError, ValueError, BufferError):
-        return None
+def blocks_at(blocks: list[Any], length: int) -> Blocks:
+    """Blocks that `uniform_length` knows, as one stripe."""
+    kind = type(blocks[0])
+    if kind is bytes:
+        addresses = [id(block) + _CONTENT for block in blocks]
+    elif kind is bytearray:
+        addresses = [addressof(_from_buffer(block)) for block in blocks]
+    else:
+        addresses = [_word[(id(block) >> 3) + _DATA] for block in blocks]
+    table = array("Q", addresses)
     return Blocks.of_native(table, table.buffer_info()[0], len(blocks), length, blocks)
 
 
@@ -138,5 +169,7 @@ def write_row(made: Bytes, row: int, address: int, block: Any, length: int) -> N
     """Copy a block that `uniform_length` knows into a row of an array, which lies at `address`."""
     if type(block) is bytes:
         memmove(address, block, length)
+    elif type(block) is bytearray:
+        made[row] = np.frombuffer(block, np.uint8)
     else:
         made[row] = block

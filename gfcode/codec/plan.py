@@ -15,7 +15,7 @@ from gfcode.matrix.bitmatrix import element_ones
 from gfcode.matrix.dense import Matrix
 from gfcode.params import Layout
 
-__all__ = ["Plan", "Planner", "do_nothing", "list_shards"]
+__all__ = ["Plan", "Planner", "do_nothing", "find_others", "list_shards"]
 
 Indices: TypeAlias = tuple[int, ...]
 
@@ -70,6 +70,7 @@ class Planner:
         # share. Partial functions, not methods, so that no cycle of references keeps programs alive.
         made = lru_cache(size)(partial(_make, parity, layout, engine))
         self.find: Callable[[Indices, Indices], Plan] = lru_cache(size)(partial(_find, k, order, made))
+        self._quick = lru_cache(size)(partial(find_others, self._n, self.find))
         self.patch: Callable[[Indices, int], Operator] = lru_cache(size)(partial(_patch, parity, layout, engine))
         self.basis: Callable[[Indices], Indices] = partial(_first, k)
 
@@ -88,17 +89,15 @@ class Planner:
     def reconstruct_lean(self, shards: Mapping[int, Any], want: Indices, multiple: int) -> dict[int, Bytes] | None:
         """Make wanted shards, none of which is given, where `gfcode.codec.lean` knows the blocks; None otherwise."""
         available = tuple(shards)
-        if not (
-            want and available and lean.is_shard_choice(want, self._n) and lean.is_shard_choice(available, self._n)
-        ):
+        if not (lean.are_integers(available) and lean.are_integers(want)):
             return None
-        length = lean.uniform_length(shards, multiple)
-        if length is None or not shards.keys().isdisjoint(want) or len(set(want)) != len(want):
+        length = lean.uniform_length(shards.values(), multiple)
+        if length is None:
             return None
-        plan = self.find(available, want)
-        inputs = lean.sources(shards, plan.sources, length) if plan.sources else None
-        if inputs is None:
+        plan = self._quick(available, want)
+        if plan is None or not plan.sources:
             return None
+        inputs = lean.blocks_at([shards[shard] for shard in plan.sources], length)
         if len(want) == 1:
             block, outputs = lean.new_block(length)
             plan.operator(inputs, outputs)
@@ -110,25 +109,20 @@ class Planner:
     def make_lean(self, shards: Mapping[int, Any], k: int, multiple: int) -> Bytes | None:
         """Make all data where `gfcode.codec.lean` knows the blocks; None otherwise."""
         available = tuple(shards)
-        if not available or not lean.is_shard_choice(available, self._n):
+        if not lean.are_integers(available):
             return None
-        length = lean.uniform_length(shards, multiple)
-        if length is None:
-            return None
+        length = lean.uniform_length(shards.values(), multiple)
         lost = tuple([shard for shard in range(k) if shard not in shards])
-        inputs, plan = None, None
-        if lost:
-            plan = self.find(available, lost)
-            inputs = lean.sources(shards, plan.sources, length) if plan.sources else None
-            if inputs is None:
-                return None
+        plan = self._quick(available, lost)
+        if length is None or plan is None or (lost and not plan.sources):
+            return None
         made, blocks = lean.new_stripe(k, length)
-        rows = lean.addresses_in(blocks)
+        rows = blocks.native
         for shard in range(k):
             if shard in shards:
                 lean.write_row(made, shard, rows[shard], shards[shard], length)
-        if plan and inputs:
-            plan.operator(inputs, lean.select(blocks, lost))
+        if lost:
+            plan.operator(lean.blocks_at([shards[shard] for shard in plan.sources], length), lean.select(blocks, lost))
         return made
 
     def make_new(self, given: Mapping[int, Bytes], want: Sequence[int], shape: tuple[int, ...]) -> Bytes:
@@ -189,6 +183,14 @@ class Planner:
             row[...] = block
         if plan:
             plan.operator(join([given[shard] for shard in plan.sources]), join(made))
+
+
+def find_others(
+    n: int, find: Callable[[Indices, Indices], Plan], available: Indices, want: Indices
+) -> Plan | None:  # fmt: skip
+    """Return the plan, if these are shards of the code, each once, and none wanted that is available; else None."""
+    every = (*available, *want)
+    return find(available, want) if len(set(every)) == len(every) and min(every) >= 0 and max(every) < n else None
 
 
 def _find(k: int, order: Indices, made: Callable[[Indices, Indices], Plan], available: Indices, want: Indices) -> Plan:

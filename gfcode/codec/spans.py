@@ -35,8 +35,9 @@ class VerifyReport:
     stripes : tuple of int
         The stripes in which any disagrees; (0,) for a single stripe.
     wrong : tuple of int
-        The shards that were found wrong: without them, the others agree. Never a guess: a place that no set of few
-        enough shards explains leaves nothing here.
+        The shards that were found wrong: without them, the others agree. With e spare shards that is certain where at
+        most ⌊e/2⌋ are wrong at one place; more can look like fewer others. Where no set of as few shards explains what
+        is seen, none is named.
     wrong_in : dict of int to tuple of int
         Those of each stripe in which any was found.
     located : bool

@@ -1,0 +1,166 @@
+"""The short ways of the codec: the same bytes as the general one, and the same refusals."""
+
+import tracemalloc
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gfcode.codec import Codec, lean
+from gfcode.errors import BlockError, ParameterError, UnrecoverableError
+from tests.unit.codec_support import BUFFERS, RecordingEngine, address, all_shards, random_data
+
+CODEC = Codec(4, 3)
+SHARDS = all_shards(CODEC, random_data(CODEC, 3))
+
+#: Blocks of every kind that has a short way, and some that have none.
+KINDS: dict[str, Callable[[Any], Any]] = {
+    "arrays": lambda block: block,
+    "read-only arrays": lambda block: np.frombuffer(block.tobytes(), np.uint8),
+    "bytes": bytes,
+    "bytearray": bytearray,
+    "memoryview": memoryview,
+    "one row": lambda block: block[None],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_loss_by_every_kind_of_block(kind: str) -> None:
+    make = KINDS[kind]
+    data = np.stack([SHARDS[i] for i in range(4)])
+    for lost in (lost for count in range(4) for lost in combinations(range(7), count)):
+        given = {i: make(SHARDS[i]) for i in reversed(range(7)) if i not in lost}
+        assert (CODEC.decode(given).reshape(data.shape) == data).all()
+        made = CODEC.reconstruct(given, lost)
+        assert list(made) == list(lost)
+        assert all((made[i].reshape(-1) == SHARDS[i]).all() for i in lost)
+    blocks = [make(SHARDS[i]) for i in range(4)]
+    assert (CODEC.encode(blocks).reshape(3, -1) == [SHARDS[i] for i in (4, 5, 6)]).all()
+    assert (CODEC.encode(tuple(blocks)).reshape(3, -1) == [SHARDS[i] for i in (4, 5, 6)]).all()
+
+
+@pytest.mark.parametrize("kind", ["bytes", "bytearray", "ndarray", "read-only ndarray"])
+def test_short_ways_read_in_place(kind: str) -> None:
+    make, _ = BUFFERS[kind]
+    engine = RecordingEngine()
+    codec = Codec(4, 3, engine=engine)
+    given = {i: make(SHARDS[i].tobytes()) for i in (1, 2, 3, 6)}
+    codec.decode(given)
+    codec.reconstruct(given, [0])
+    codec.reconstruct(given, [0, 5])
+    wanted = [[address(np.frombuffer(given[i], np.uint8)) for i in (1, 2, 3, 6)]]
+    assert [inputs for inputs, _ in engine.calls] == [wanted] * 3
+
+
+def test_what_is_known_of_objects_in_memory_holds_here() -> None:
+    """Without it everything works, at the general way's price."""
+    assert lean._QUICK
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_general_way_does_the_same(quick: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lean, "_QUICK", quick)
+    given = {i: bytes(SHARDS[i]) for i in (0, 2, 4, 6)}
+    assert (CODEC.reconstruct(given, [1])[1] == SHARDS[1]).all()
+    assert (CODEC.decode(given)[3] == SHARDS[3]).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "want", "error"),
+    [
+        ({True: SHARDS[1], 0: SHARDS[0], 2: SHARDS[2], 4: SHARDS[4]}, [3], None),
+        ({1.0: SHARDS[1], 0: SHARDS[0], 2: SHARDS[2], 4: SHARDS[4]}, [3], ParameterError),
+        ({1: SHARDS[1], 0: SHARDS[0], 2: SHARDS[2], 4: SHARDS[4]}, [3.0], ParameterError),
+        ({1: SHARDS[1], 0: SHARDS[0], 2: SHARDS[2], 4: SHARDS[4]}, [3, 3], ParameterError),
+        ({1: SHARDS[1], 0: SHARDS[0], 2: SHARDS[2], 4: SHARDS[4]}, [7], ParameterError),
+        ({1: SHARDS[1], 0: SHARDS[0], 2: SHARDS[2], 4: SHARDS[4]}, [-1], ParameterError),
+        ({1: SHARDS[1], 0: SHARDS[0], 2: SHARDS[2], 7: SHARDS[4]}, [3], ParameterError),
+        ({1: SHARDS[1], 0: SHARDS[0], 2: SHARDS[2]}, [3], UnrecoverableError),
+        ({1: SHARDS[1], 0: SHARDS[0], 2: SHARDS[2], 4: SHARDS[4][:512]}, [3], BlockError),
+        ({i: SHARDS[i][:100] for i in (0, 1, 2, 4)}, [3], BlockError),
+        ({i: bytes(100) for i in (0, 1, 2, 4)}, [3], BlockError),
+        ({i: SHARDS[i].view(np.int8) for i in (0, 1, 2, 4)}, [3], BlockError),
+        ({i: np.zeros(2048, np.uint8)[::2] for i in (0, 1, 2, 4)}, [3], BlockError),
+        ({i: np.zeros((), np.uint8) for i in (0, 1, 2, 4)}, [3], BlockError),
+    ],
+)
+def test_refusals_do_not_depend_on_what_was_asked_before(given: Any, want: Any, error: Any) -> None:
+    right = {i: SHARDS[i] for i in (0, 1, 2, 4)}
+    CODEC.reconstruct(right, [3])
+    CODEC.decode(right)
+    if error is None:
+        assert (CODEC.reconstruct(given, want)[3] == SHARDS[3]).all()
+        return
+    with pytest.raises(error):
+        CODEC.reconstruct(given, want)
+    if type(want[0]) is int and want == [3]:
+        with pytest.raises(error):
+            CODEC.decode(given)
+
+
+def test_encode_into_overlaps_and_shapes() -> None:
+    memory = np.zeros((7, 1024), np.uint8)
+    memory[:4] = random_data(CODEC)
+    CODEC.encode_into(memory[:4], memory[4:])
+    assert (memory[4:] == CODEC.encode(memory[:4])).all()
+    before = memory.copy()
+    for out in (memory[1:4], memory[3:6], memory[2:5]):
+        with pytest.raises(BlockError, match="overlap"):
+            CODEC.encode_into(memory[:4], out)
+    with pytest.raises(BlockError, match="read-only"):
+        CODEC.encode_into(memory[:4], np.frombuffer(bytes(3072), np.uint8).reshape(3, 1024))
+    with pytest.raises(BlockError, match="out has blocks of 512 bytes"):
+        CODEC.encode_into(memory[:4], np.zeros((3, 512), np.uint8))
+    with pytest.raises(BlockError, match="overlap each other"):
+        CODEC.encode_into(memory[:4], np.lib.stride_tricks.as_strided(np.zeros(2048, np.uint8), (3, 1024), (512, 1)))
+    with pytest.raises(BlockError, match="needs an out"):
+        CODEC.encode_into(memory[:4], None)  # type: ignore[arg-type]
+    assert (memory == before).all()
+
+
+BLOCK = 2 << 20
+
+
+@pytest.mark.parametrize("kind", ["ndarray", "bytes", "bytearray", "read-only memoryview", "mmap", "unaligned ndarray"])
+def test_no_verb_copies_a_block(kind: str) -> None:
+    """Each call allocates its results and, for some, scratch of a fixed size; a copied block would be 2 MiB more."""
+    make, _ = BUFFERS[kind]
+    codec = Codec(4, 3)
+    data = random_data(codec, BLOCK // 512)
+    shards = {i: make(block.tobytes()) for i, block in all_shards(codec, data).items()}
+    inputs = [shards[i] for i in range(4)]
+    some = {i: shards[i] for i in (1, 2, 3, 5)}
+    parity, whole, one = np.empty((3, BLOCK), np.uint8), np.empty((4, BLOCK), np.uint8), np.empty((1, BLOCK), np.uint8)
+    progressive = codec.progressive(BLOCK, out=np.empty((3, BLOCK), np.uint8))
+    part = np.empty(1000, np.uint8)
+    joined = np.empty(4 * BLOCK, np.uint8)
+    single = make(data.tobytes())
+    patched = codec.encode(data)
+    calls: dict[str, tuple[Callable[[], object], int]] = {
+        "encode": (lambda: codec.encode(inputs), 3),
+        "encode, out": (lambda: codec.encode(inputs, parity), 0),
+        "encode_into": (lambda: codec.encode_into(inputs, parity), 0),
+        "decode": (lambda: codec.decode(some), 4),
+        "decode, out": (lambda: codec.decode(some, whole), 0),
+        "reconstruct": (lambda: codec.reconstruct(some, [0]), 1),
+        "reconstruct, out": (lambda: codec.reconstruct(some, [0], one), 0),
+        "decode_range": (lambda: codec.decode_range(some, 100, 1000, part), 0),
+        "verify": (lambda: codec.verify(shards), 0),
+        "update": (lambda: codec.update(patched, 0, inputs[0], inputs[1]), 0),
+        "progressive": (lambda: progressive.add(2, inputs[2]), 0),
+        "split": (lambda: codec.split(single), 0),
+        "join, out": (lambda: codec.join(inputs, 4 * BLOCK, joined), 0),
+        "join": (lambda: codec.join(inputs, 4 * BLOCK), 4),
+    }
+    before = [bytes(block) for block in shards.values()]
+    for name, (call, results) in calls.items():
+        if name != "progressive":
+            call()  # plans, compilation
+        tracemalloc.start()
+        call()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < (results + 0.9) * BLOCK, name
+    assert before == [bytes(block) for block in shards.values()]
