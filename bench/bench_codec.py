@@ -34,6 +34,8 @@ LAYOUTS: tuple[LayoutName, ...] = ("packets", "words")
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20}
 #: Bytes that a call handles at least, by repeating stripes, and all blocks of a case at most.
 AT_LEAST, AT_MOST = 4 << 20, 1 << 30
+#: Parities from which the family `fft` is measured too.
+WIDE = 8
 #: Blocks up to this size lie in a cache, all of a stripe together.
 CACHED = 64 << 10
 
@@ -59,7 +61,9 @@ class Subject:
         k, m = case.k, case.m
         self.data, self.parity, self.out = place((k, m, m), case.length, case.where)
         self.times = max(1, AT_LEAST // (k * case.length))
-        self.codecs = {layout: Codec(k, m, layout=layout, engine=engine) for layout in LAYOUTS}
+        self.codecs: dict[str, Codec] = {name: Codec(k, m, layout=name, engine=engine) for name in LAYOUTS}
+        if m >= WIDE:
+            self.codecs["words, fft"] = Codec(k, m, matrix="fft", layout="words", engine=engine)
         self.isals = {name: peers[name] for name in ("isal", "isal-debian") if name in peers}
 
     def encode(self) -> dict[str, Call]:
@@ -68,13 +72,13 @@ class Subject:
         inputs, outputs = Blocks.of_array(self.data), Blocks.of_array(self.parity, writable=True)
         calls: dict[str, Call] = {}
         matrix = self.codecs["words"].parity.values
-        for layout, codec in self.codecs.items():
+        for name, codec in self.codecs.items():
             operator = codec.encoder()
             operator(inputs, outputs)
-            if layout == "words":
+            if name == "words":
                 self._check_against_isal(matrix)
             many = repeated(inputs, self.times), repeated(outputs, self.times)
-            calls[layout] = partial(operator, *many)
+            calls[name] = partial(operator, *many)
         for name, isal in self.isals.items():
             calls[name] = isal.product(matrix, list(self.data), list(self.out), self.times)
         if self.times == 1 or self.case.length >= CACHED:
@@ -103,7 +107,7 @@ class Subject:
         k, m = self.case.k, self.case.m
         shards = [*self.data, *self.parity]
         calls: dict[str, Call] = {}
-        for layout, codec in self.codecs.items():
+        for name, codec in self.codecs.items():
             codec.encoder()(Blocks.of_array(self.data), Blocks.of_array(self.parity, writable=True))
             plan = codec.plan([index for index in range(k + m) if index not in lost], want)
             sources = [shards[index] for index in plan.sources]
@@ -112,10 +116,10 @@ class Subject:
             plan.operator(inputs, made)
             assert all((block == self.data[index]).all() for block, index in zip(outputs, want, strict=True))
             many = repeated(inputs, self.times), repeated(made, self.times)
-            calls[layout] = partial(plan.operator, *many)
-            if layout == "words":
-                for name, isal in self.isals.items():
-                    calls[name] = isal.product(plan.matrix.values, sources, outputs, self.times)
+            calls[name] = partial(plan.operator, *many)
+            if name == "words":
+                for peer, isal in self.isals.items():
+                    calls[peer] = isal.product(plan.matrix.values, sources, outputs, self.times)
         if len(want) > 1 and (self.times == 1 or self.case.length >= CACHED):
             calls |= self._others("decode", k, m)
         return calls
@@ -124,8 +128,8 @@ class Subject:
         """Patch all parity after one data block has changed, as a user calls it."""
         old, new = self.data[0], self.data[1]
         calls: dict[str, Call] = {}
-        for layout, codec in self.codecs.items():
-            calls[layout] = partial(codec.update, self.parity, 0, old, new)
+        for name, codec in self.codecs.items():
+            calls[name] = partial(codec.update, self.parity, 0, old, new)
         for name, isal in self.isals.items():
             calls[name] = isal.update(self.codecs["words"].parity.values, 0, old, new, list(self.out))
         return calls
@@ -181,7 +185,7 @@ def show(case: Case, figures: dict[str, Figure]) -> None:
     isal = figures.get("isal")
     parts = []
     for name, figure in figures.items():
-        ratio = f" ×{figure.ratio(isal):.2f}" if isal and name in LAYOUTS else ""
+        ratio = f" ×{figure.ratio(isal):.2f}" if isal and name.startswith(LAYOUTS) else ""
         parts.append(f"{name} {figure.median:.1f} [{min(figure.rates):.1f}-{max(figure.rates):.1f}]{ratio}")
     shape = f"({case.k},{case.m})"
     print(f"{shape:9} {size_name(case.length):>7} {case.where:13} {case.operation:22} " + "  ".join(parts), flush=True)
@@ -194,7 +198,9 @@ def record(case: Case, figures: dict[str, Figure]) -> dict[str, Any]:
         **vars(case),
         "rates": {name: list(figure.rates) for name, figure in figures.items()},
         "median": {name: figure.median for name, figure in figures.items()},
-        "times_isal": {name: figures[name].ratio(isal) for name in LAYOUTS if name in figures} if isal else {},
+        "times_isal": {
+            name: figure.ratio(isal) for name, figure in figures.items() if name.startswith(LAYOUTS) and isal
+        },
     }
 
 

@@ -136,9 +136,9 @@ class Planner:
         """Return the plan."""
         streaming = way is Way.STREAMING
         if self.product.layout.name == "words":
-            return self._fft(streaming=streaming) or self._words(range(self.rows), streaming=streaming)
+            return self._fft(streaming=streaming) or self._words(streaming=streaming)
         if len(self.unit_rows) == self.rows:
-            return self._words(range(self.rows), streaming=streaming)
+            return self._words(streaming=streaming)
         if self.product.layout.packet_bytes == PACKET:
             if steps := self._horner(way):
                 return steps
@@ -146,9 +146,10 @@ class Planner:
                 return self._constants(way)
         return self._planes()
 
-    def _words(self, rows: Sequence[int], *, streaming: bool) -> Steps:
-        general = [row for row in rows if row not in self.unit_rows]
-        derived = self.derived
+    def _words(self, *, streaming: bool) -> Steps:
+        """Rows by their products with bytes, some at a time, sums beside them."""
+        general = [row for row in range(self.rows) if row not in self.unit_rows]
+        derived = self.derived if len(general) - 1 <= MAX_ROWS else None
         if derived is not None:
             general = general[:-1]
         units = list(self.unit_rows)
@@ -158,17 +159,14 @@ class Planner:
             mine = general[index * len(general) // groups : (index + 1) * len(general) // groups]
             # With several groups the inputs come from the nearest cache for all but the first.
             near = groups > 1
-            if derived is not None and groups == 1:
+            if derived is not None:
                 steps.append(self._step(mine, self.rows - 1, derived, fold=True, streaming=streaming))
             elif units and index == 0:
                 row = units.pop(0)
                 steps.append(self._step(mine, row, self.values[row], near=near, streaming=streaming))
             else:
                 steps.append(self._step(mine, None, None, near=near, streaming=streaming))
-        steps += [self._step([], row, self.values[row], streaming=streaming) for row in units]
-        if derived is not None and groups > 1:
-            ones = np.concatenate([derived, np.array([row in general for row in range(self.rows)], np.int64)])
-            steps.append(self._step([], self.rows - 1, ones, streaming=streaming))
+        steps += [self._step([], row, self.values[row], near=True, streaming=streaming) for row in units]
         chunk = _WHOLE
         if len(steps) > 1:
             chunk = max(_NEAR // self.columns // 512 * 512, 512)
@@ -200,7 +198,9 @@ class Planner:
             summed=len(first),
             outputs=[self.columns + row for row in [*rows, *([] if sum_row is None else [sum_row])]],
         )
-        ahead = _AHEAD_FAR if streaming else _AHEAD if len(order) > _FOLLOWED and not near else 0
+        ahead = 0  # plain sums leave that to the CPU
+        if rows:
+            ahead = _AHEAD_FAR if streaming else _AHEAD if len(order) > _FOLLOWED and not near else 0
         return Step(WordsKernel(self.field.w, len(rows), sum_row is not None, fold, streaming, ahead), context)
 
     def _horner(self, way: Way) -> Steps | None:
