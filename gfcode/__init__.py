@@ -10,10 +10,18 @@ from gfcode import errors
 from gfcode.errors import *  # noqa: F403 - errors are listed once, where they are defined
 
 if TYPE_CHECKING:
-    from gfcode.codec import Codec, Plan, VerifyReport
+    from gfcode.codec import Codec, Plan, ProgressiveEncoder, RepairPlan, VerifyReport
     from gfcode.gf import GF, Field
     from gfcode.matrix.dense import Matrix
-    from gfcode.pipeline import decode_file, encode_file, repair_set, verify_set
+    from gfcode.pipeline import (
+        SetReader,
+        decode_file,
+        encode_file,
+        encode_tree,
+        open_set,
+        repair_set,
+        verify_set,
+    )
 
     __version__: str
 
@@ -23,11 +31,15 @@ __all__ = [
     "Field",
     "Matrix",
     "Plan",
+    "ProgressiveEncoder",
+    "RepairPlan",
+    "SetReader",
     "VerifyReport",
     "__version__",
     "decode_file",
     "encode_file",
     "encode_tree",
+    "open_set",
     "repair_set",
     "verify_set",
 ]
@@ -40,10 +52,14 @@ _MODULES = {
     "Field": "gfcode.gf",
     "Matrix": "gfcode.matrix.dense",
     "Plan": "gfcode.codec",
+    "ProgressiveEncoder": "gfcode.codec",
+    "RepairPlan": "gfcode.codec",
+    "SetReader": "gfcode.pipeline",
     "VerifyReport": "gfcode.codec",
     "decode_file": "gfcode.pipeline",
     "encode_file": "gfcode.pipeline",
     "encode_tree": "gfcode.pipeline",
+    "open_set": "gfcode.pipeline",
     "repair_set": "gfcode.pipeline",
     "verify_set": "gfcode.pipeline",
 }

@@ -3,8 +3,18 @@
 from gfcode.pipeline.decode import decode_file
 from gfcode.pipeline.encode import encode_file
 from gfcode.pipeline.probe import inspect_shard
+from gfcode.pipeline.reader import SetReader, open_set
 from gfcode.pipeline.repair import repair_set
 from gfcode.pipeline.tree_encode import encode_tree
 from gfcode.pipeline.verify import verify_set
 
-__all__ = ["decode_file", "encode_file", "encode_tree", "inspect_shard", "repair_set", "verify_set"]
+__all__ = [
+    "SetReader",
+    "decode_file",
+    "encode_file",
+    "encode_tree",
+    "inspect_shard",
+    "open_set",
+    "repair_set",
+    "verify_set",
+]

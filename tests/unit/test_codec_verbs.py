@@ -59,7 +59,7 @@ def test_what_progressive_parity_refuses() -> None:
         (0, None, BlockError, "shard 0 is a NoneType"),
     ]:
         with pytest.raises(error, match=message):
-            progressive.add(index, block)  # type: ignore[arg-type]
+            progressive.add(index, block)
     assert progressive.missing == (0, 2, 3)
     assert not progressive.parity.any()
     with pytest.raises(BlockError, match="no multiple of 512"):
