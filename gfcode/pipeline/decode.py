@@ -89,6 +89,8 @@ def decode_file(
             return run.report(None, started)
         target = check_file_name(shards.metadata.name) if output is None else os.fsdecode(output)
         if _is_stream(target, shards, force=force):
+            if output is None:
+                raise ParameterError(f"{target}, the name that the set suggests, is no regular file; name the output")
             with open(target, "wb", buffering=0) as stream:
                 run.decode(StreamSink(stream))
             return run.report(target, started)

@@ -87,6 +87,8 @@ class Loader:
             # Some of them can perhaps be read one by one.
             return np.concatenate([self._read(file, shard, slot, slot + 1) for slot in range(first, end)])
         self.bytes_read += got
+        if not got:
+            return np.full(end - first, FrameStatus.MISSING, np.uint8)
         return self._check(shard, first, end, whole=got == len(row), got=got)
 
     def _check(self, shard: int, first: int, end: int, *, whole: bool, got: int) -> npt.NDArray[np.uint8]:

@@ -27,7 +27,7 @@ from gfcode.pipeline.locks import locked_directories, remove_if_abandoned
 from gfcode.pipeline.metadata import check_file_name
 from gfcode.pipeline.names import shard_name
 from gfcode.pipeline.place import places_of_new
-from gfcode.pipeline.probe import read_metadata
+from gfcode.pipeline.probe import open_regular, read_metadata
 from gfcode.pipeline.recover import LazyCodec, rebuild
 from gfcode.pipeline.report import FrameStatus, Progress, RepairedShard, RepairReport, SetReport, ranges
 from gfcode.pipeline.shardset import OpenShard, ShardSet
@@ -242,9 +242,12 @@ class _Repair:
         """Return whether an unfinished file is of a repair of this set, and not perhaps all that is left of another."""
         metadata = self._shards.metadata
         try:
-            with open(path, "rb") as file:
-                if not any(file.read(HEADER_BYTES)):  # a repair writes the metadata frame last
+            fd = open_regular(path)
+            try:
+                if not any(os.pread(fd, HEADER_BYTES, 0)):  # a repair writes the metadata frame last
                     return True
+            finally:
+                os.close(fd)
             return read_metadata(path, {metadata.checksum.number: metadata.checksum})[0].set_id == metadata.set_id
         except (OSError, ShardFormatError):
             return False

@@ -5,15 +5,18 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from gfcode.errors import ShardSetError
+from gfcode.errors import ShardSetError, UnrecoverableError
 from gfcode.pipeline.batch import Batch
 from gfcode.pipeline.candidates import Candidate
 from gfcode.pipeline.discovery import Found
 from gfcode.pipeline.files import check_descriptors
 from gfcode.pipeline.frame import FLAG_LAST
-from gfcode.pipeline.probe import sound_header
+from gfcode.pipeline.probe import open_regular, sound_header
 
 __all__ = ["OpenShard", "ShardSet"]
+
+#: Most frames that are told of one by one where more than half of a set is gone.
+_MOST_LISTED = 1 << 20
 
 
 @dataclass(slots=True)
@@ -99,6 +102,7 @@ class ShardSet:
         """Find the stripes of the set and the data bytes of the last of them."""
         geometry = self.geometry
         if self.metadata.size is not None:
+            self._check_plausible(geometry.stripes(self.metadata.size))
             return geometry.stripes(self.metadata.size), geometry.last_data(self.metadata.size)
         ends: dict[tuple[int, int], str] = {}
         most = 0
@@ -123,6 +127,19 @@ class ShardSet:
         self.end_known = False
         return most + 1, geometry.stripe_data
 
+    def _check_plausible(self, stripes: int) -> None:
+        """Refuse a set that claims to be far larger than its files: a map of what is lost would be larger than they."""
+        longest = sorted(
+            max((file.size for file in (*own, *others)), default=0)
+            for own, others in zip(self.files, self.extra, strict=True)
+        )
+        held = max(0, longest[-self.metadata.k] - self.geometry.metadata_length) // self.geometry.frame_length
+        if self.metadata.n * stripes > _MOST_LISTED and stripes > 2 * (held + 1):
+            raise UnrecoverableError(
+                f"{stripes - held} of {stripes} stripes of {self.metadata.name!r} are beyond repair: fewer than "
+                f"{self.metadata.k} shards are long enough to hold stripe {held + 1} and those behind it"
+            )
+
     def _end_of(self, file: OpenShard, *, quick: bool) -> tuple[int, int] | None:
         """Return what the sound frame that ends the stream says, looking at the file's end only, or everywhere."""
         geometry = self.geometry
@@ -144,5 +161,8 @@ class ShardSet:
 
 
 def _open(files: list[OpenShard], candidate: Candidate) -> None:
-    fd = os.open(candidate.path, os.O_RDONLY | os.O_CLOEXEC)
-    files.append(OpenShard(candidate.path, fd, os.fstat(fd).st_size))
+    fd = open_regular(candidate.path)
+    status = os.fstat(fd)
+    files.append(OpenShard(candidate.path, fd, status.st_size))
+    if (status.st_dev, status.st_ino) != candidate.identity:
+        raise ShardSetError(f"{candidate.path} was replaced while the set was looked at; try again")
