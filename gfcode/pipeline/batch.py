@@ -81,7 +81,9 @@ class Batch:
         self.k, self.n = metadata.k, metadata.n
         self._digest = metadata.checksum.digest
         frame = self.geometry.frame_length
-        stride = -(-capacity * frame // 4096) * 4096 + _STAGGER
+        # Sets of very many shards have short rows, of which whole pages would be mostly padding.
+        unit = 4096 if capacity * frame >= 4096 else 64
+        stride = -(-capacity * frame // unit) * unit + _STAGGER
         memory = mmap.mmap(-1, self.n * stride, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if self.n * stride >= 2 * _HUGE_PAGE:
             memory.madvise(mmap.MADV_HUGEPAGE)
