@@ -17,7 +17,7 @@ from gfcode.pipeline.loader import Loader
 from gfcode.pipeline.metadata import check_file_name
 from gfcode.pipeline.publication import Temporaries
 from gfcode.pipeline.recover import LazyCodec, rebuild, short_slots
-from gfcode.pipeline.report import DecodeReport, FrameStatus, Progress
+from gfcode.pipeline.report import DecodeReport, FrameStatus, Progress, listed
 from gfcode.pipeline.shardset import ShardSet
 from gfcode.pipeline.sink import FileSink, Sink, StreamSink
 from gfcode.pipeline.verify import survey
@@ -159,7 +159,7 @@ class _Run:
         if left < metadata.k:
             raise UnrecoverableError(
                 f"all {shards.stripes} stripes of {metadata.name!r} are beyond repair: {left} shards are here and "
-                f"{metadata.k} are needed; missing are shards {', '.join(map(str, missing))}"
+                f"{metadata.k} are needed; missing are shards {listed(missing)}"
             )
 
     def decode(self, sink: Sink) -> None:

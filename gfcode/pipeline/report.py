@@ -23,6 +23,7 @@ __all__ = [
     "SetState",
     "ShardReport",
     "Stray",
+    "listed",
     "ranges",
 ]
 
@@ -204,7 +205,7 @@ class SetReport:
             return f"all {self.n} shards of {self.name!r} are intact"
         bad = [shard.index for shard in self.shards if not shard.intact]
         if self.state == "repairable":
-            return f"{len(bad)} of {self.n} shards of {self.name!r} can be repaired: {_join(bad)}"
+            return f"{len(bad)} of {self.n} shards of {self.name!r} can be repaired: {listed(bad)}"
         lost = self.stripes_beyond_repair
         if not lost.size:
             doubt = self.stripes_in_doubt
@@ -220,7 +221,7 @@ class SetReport:
         fewest = self.n - int((columns != FrameStatus.GOOD).sum(axis=0).max())
         return (
             f"{lost.size} of {self.stripes} stripes of {self.name!r} are beyond repair (stripe {where}): "
-            f"frames of shards {_join(gone)} are missing or damaged there, "
+            f"frames of shards {listed(gone)} are missing or damaged there, "
             f"which leaves as few as {fewest} of the {self.k} needed"
         )
 
@@ -365,7 +366,8 @@ class RepairReport:
         }
 
 
-def _join(numbers: list[int]) -> str:
+def listed(numbers: list[int]) -> str:
+    """Return numbers for a message: the first of them, and how many more there are."""
     shown = ", ".join(map(str, numbers[:_LISTED]))
     return shown if len(numbers) <= _LISTED else f"{shown} and {len(numbers) - _LISTED} more"
 
