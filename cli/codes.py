@@ -53,6 +53,7 @@ class FamilyReport:
 @click.option("--rounds", type=click.IntRange(min=1), help="Search for so many rounds.")
 @click.option("--polish", type=click.IntRange(min=0), help="Steps spent on the best program in the end.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of the search's chance.")
+@click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", help="Draw them: .svg, .png or .pdf.")
 @output_options
 def command(
     console: Console,
@@ -64,6 +65,7 @@ def command(
     rounds: int | None,
     polish: int | None,
     seed: int | None,
+    plot: str | None,
 ) -> None:
     """List the matrix families for k, m and w: cost, safety, and whose bytes they give.
 
@@ -73,8 +75,13 @@ def command(
     With --search, look for cheaper matrices: Cauchy matrices, powers of x, and changes to them, over all fields of that
     size. What is found is certified, and its XORs are counted before and after compression. Equal seeds, rounds and
     polish find the same again.
+
+    With --plot, draw the bit matrices, the cheapest one known among them, and how many registers and steps their XOR
+    programs take.
     """
     if search:
+        if plot is not None:
+            raise click.UsageError("--plot does not go with --search")
         _search(console, k, m, w, seconds, rounds, polish or 0, seed or 0)
         return
     if any(value is not None for value in (seconds, rounds, polish, seed)):
@@ -88,6 +95,10 @@ def command(
         check_shard_counts(k, m, w)
         auto = resolve_auto(field, k, m)
         families = [_report(family, field, k, m) for family in FAMILIES]
+        if plot is not None:
+            from gfcode.measure.plot_codes import plot_codes
+
+            plot_codes(k, m, w, plot)
     console.result({"k": k, "m": m, "w": w, "auto": auto, "families": [asdict(family) for family in families]})
     console.say(f"k = {k}, m = {m}, w = {w}: any {k} of {k + m} shards give all back; bit matrix {m * w} x {k * w}")
     rows = [("", "family", "ones", "certificate", "same bytes as")]

@@ -1,0 +1,113 @@
+"""`gfcode bench`: how fast this machine is, by engine, beside ISA-L, and which engine is chosen."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gfcode.cli.console import Console, human_bytes
+from gfcode.cli.options import byte_size, engine_name, output_options, parameter_errors
+
+if TYPE_CHECKING:
+    from gfcode.engine.protocol import Engine
+    from gfcode.measure.quick import Row
+
+__all__ = ["command"]
+
+#: Shapes, block lengths and rounds: of --quick, and else.
+_QUICK = ((4, 2), (10, 4)), (64 << 10, 4 << 20), 5
+_FULL = ((4, 2), (6, 3), (10, 4), (20, 4)), (4 << 10, 64 << 10, 1 << 20, 16 << 20), 9
+
+
+def _shape(text: str) -> tuple[int, int]:
+    """Read a shape such as 10+4."""
+    k, plus, m = text.partition("+")
+    if not (plus and k.isascii() and k.isdigit() and m.isascii() and m.isdigit() and int(k) and int(m)):
+        raise click.BadParameter(f"{text!r} is no shape; write for example 10+4")
+    return int(k), int(m)
+
+
+def _block_length(text: str) -> int:
+    """Read the length of a block: whole strips of both layouts."""
+    length = byte_size(text)
+    if length < 512 or length % 512:
+        raise click.BadParameter(f"{text!r} is no block length here; it must be a multiple of 512 bytes")
+    return length
+
+
+@click.command("bench", short_help="Measure this machine: each engine, beside ISA-L.")
+@click.option("--quick", is_flag=True, help="Two codes, two block lengths, less than a minute.")
+@click.option(
+    "--shape", "shapes", type=_shape, multiple=True, metavar="K+M", help="Measure this code; may be repeated."
+)
+@click.option(
+    "--length", "lengths", type=_block_length, multiple=True, metavar="SIZE", help="Bytes of a block; may be repeated."
+)
+@click.option(
+    "--engine", "engines", type=engine_name, multiple=True, metavar="E",
+    help="Measure this engine; may be repeated.  [default: all that run here]",
+)  # fmt: skip
+@click.option("--rounds", type=click.IntRange(min=1), metavar="N", help="Turns that all engines take.")
+@click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", help="Draw it too: .svg, .png or .pdf.")
+@output_options
+def command(
+    console: Console,
+    quick: bool,
+    shapes: tuple[tuple[int, int], ...],
+    lengths: tuple[int, ...],
+    engines: tuple[str, ...],
+    rounds: int | None,
+    plot: str | None,
+) -> None:
+    """Measure how fast this machine encodes, decodes and repairs blocks in memory, in one thread.
+
+    Rates are GB (10^9 bytes) of data a second, medians of rounds in which all engines take turns, with their range.
+    Decode makes m lost data blocks, repair one. Every result is checked. ISA-L is measured beside in layout words,
+    where it is installed (pip install pyeclib, or the system's libisal.so.2).
+    """
+    from gfcode.measure import isal, plots
+    from gfcode.measure import quick as measuring
+    from gfcode.measure.harness import machine
+
+    if plot is not None:
+        with parameter_errors():
+            plots.check_name(plot)
+        plots.subplots(1, 1, size=(1, 1))
+    usual = _QUICK if quick else _FULL
+    usable, peer = _engines(engines), isal.load()
+    taken = shapes or usual[0]
+    with parameter_errors():
+        chosen = {f"{k}+{m}": measuring.choices(k, m) for k, m in taken}
+    info = machine() | {"isal": peer.version if peer else "not installed"}
+    console.say(f"{info.get('model', info['machine'])}, {info['cpus']} CPUs; {info['isal']}")
+    console.say("GB of data a second, one thread: median [range]")
+    columns = [*usable, *([measuring.ISAL] if peer else [])]
+    console.say(f"{'':37}" + "".join(f"{name:>23}" for name in columns))
+    rows: list[Row] = []
+    for row in measuring.suite(taken, lengths or usual[1], usable, peer, rounds=rounds or usual[2]):
+        rows.append(row)
+        console.say(_line(row, columns))
+    console.result({"environment": info, "chosen": chosen, "cases": [row.to_dict() for row in rows]})
+    for layout in ("packets", "words"):
+        names = dict.fromkeys(choice[layout] for choice in chosen.values())
+        console.say(f"chosen for layout {layout}: {', '.join(names)}")
+    if plot is not None:
+        plots.plot_rows(rows, plot)
+        console.say(f"drawn to {plot}")
+
+
+def _engines(names: tuple[str, ...]) -> "dict[str, Engine]":
+    """Engines to measure: those asked for, or all that can run here."""
+    from gfcode.engine.registry import get_engine, status
+
+    taken = names or tuple(engine.name for engine in status() if engine.usable)
+    return {name: get_engine(name) for name in taken}
+
+
+def _line(row: "Row", columns: list[str]) -> str:
+    """One line of the table."""
+    text = f"({row.k},{row.m})".ljust(8) + f"{human_bytes(row.length):>9}  {row.layout:8} {row.operation:8} "
+    for name in columns:
+        figure = row.figures.get(name)
+        cell = "" if figure is None else f"{figure.median:.3g} [{min(figure.rates):.3g}-{max(figure.rates):.3g}]"
+        text += f"{cell:>23}"
+    return text.rstrip()

@@ -1,0 +1,1 @@
+"""Measuring codes on this machine: the harness that all benchmarks share, ISA-L beside it, and plots."""

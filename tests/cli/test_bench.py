@@ -1,0 +1,66 @@
+"""`gfcode bench`: what it measures can be read, and what it cannot do it says."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Runner
+
+SMALL = ("--shape", "2+1", "--length", "4KiB", "--rounds", "1", "--engine", "numba")
+
+
+def test_json(gfcode: Runner) -> None:
+    done = gfcode("bench", *SMALL, "--shape", "3+2", "--json")
+    assert done.code == 0, done.err
+    cases = done.json["cases"]
+    assert len(cases) == 2 * 2 * 3
+    assert {(case["k"], case["m"]) for case in cases} == {(2, 1), (3, 2)}
+    assert {case["layout"] for case in cases} == {"packets", "words"}
+    assert all(case["median"]["numba"] > 0 and case["length"] == 4096 for case in cases)
+    assert set(done.json["chosen"]["2+1"]) == {"packets", "words"}
+    assert done.json["environment"]["cpus"]
+
+
+def test_text(gfcode: Runner) -> None:
+    done = gfcode("bench", *SMALL)
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert sum(line.startswith("(2,1)") for line in lines) == 6
+    assert [line.partition(":")[0] for line in lines[-2:]] == ["chosen for layout packets", "chosen for layout words"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--shape", "4"), 2, "is no shape"),
+        (("--shape", "200+100"), 2, "shards"),
+        (("--length", "100"), 2, "multiple of 512"),
+        (("--engine", "abacus"), 2, "is no engine"),
+        (("--plot", "bench.txt"), 2, "must be named .svg"),
+    ],
+)
+def test_wrong_use(gfcode: Runner, arguments: tuple[str, ...], code: int, message: str) -> None:
+    done = gfcode("bench", *arguments)
+    assert done.code == code
+    assert message in done.error
+
+
+@pytest.mark.parametrize("command", [("bench", *SMALL), ("codes",)])
+def test_plots_want_matplotlib(
+    gfcode: Runner, command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = gfcode(*command, "--plot", tmp_path / "plot.svg")
+    assert done.code == 1
+    assert "pip install 'gfcode[bench]'" in done.error
+    assert not (tmp_path / "plot.svg").exists()
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+@pytest.mark.parametrize("command", [("bench", *SMALL), ("codes", "-k", "4", "-m", "2")])
+def test_plots(gfcode: Runner, command: tuple[str, ...], suffix: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'gfcode[bench]'")
+    path = tmp_path / f"plot.{suffix}"
+    assert gfcode(*command, "--plot", path, "-q").code == 0
+    assert path.read_bytes().startswith({"svg": b"<?xml", "png": b"\x89PNG"}[suffix])
