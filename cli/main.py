@@ -19,7 +19,21 @@ from gfcode.errors import GFCodeError, UnrecoverableError
 __all__ = ["main", "root", "run"]
 
 #: Subcommands in the order of `--help`; each is `command` in the module of its name.
-COMMANDS = ("encode", "decode", "verify", "repair", "info", "engines", "codes", "plan", "raw", "demo", "bench", "man")
+COMMANDS = (
+    "encode",
+    "decode",
+    "verify",
+    "repair",
+    "scrub",
+    "info",
+    "engines",
+    "codes",
+    "plan",
+    "raw",
+    "demo",
+    "bench",
+    "man",
+)
 ENVIRONMENT = {
     "GFCODE_ENGINE": "the engine to use, as --engine",
     "GFCODE_CACHE_DIR": "where compiled kernels are kept",

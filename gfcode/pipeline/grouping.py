@@ -59,7 +59,9 @@ class _Listing:
     deep: bool = False
 
 
-def find_sets(paths: StrPath | Sequence[StrPath], set_id: str | None = None, hashes: Hashes = HASHES) -> FoundSets:
+def find_sets(
+    paths: StrPath | Sequence[StrPath], set_id: str | None = None, hashes: Hashes = HASHES, *, every: bool = False
+) -> FoundSets:
     """Find all shard sets among some files and in directories, and in all directories below those.
 
     Where no directory has directories with files in them, and at most one set has shards enough, or one is asked for,
@@ -73,6 +75,8 @@ def find_sets(paths: StrPath | Sequence[StrPath], set_id: str | None = None, has
         The one set that is meant: its id, or the first digits of it.
     hashes : mapping of int to FrameHash
         Checksums that count.
+    every : bool
+        Whether sets without shards enough count too where only one has them.
 
     Raises
     ------
@@ -90,7 +94,7 @@ def find_sets(paths: StrPath | Sequence[StrPath], set_id: str | None = None, has
     candidates = look_at(listing.files, listing.strays, seen, hashes)
     sets = identify(candidates, conflicts)
     usable = sum(present_shards(candidates, known) >= metadata.k for known, metadata in sets.items())
-    if not listing.deep and usable <= 1:
+    if not listing.deep and usable <= 1 and not every:
         return FoundSets([find_set(named, set_id, hashes)])
     return _grouped(listing, candidates, sets, conflicts, seen, set_id, hashes)
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +18,30 @@ from gfcode.pipeline.report import FrameStatus, Progress, SetReport, SetState, S
 from gfcode.pipeline.shardset import ShardSet
 from gfcode.pipeline.workers import Counter, Meter, run_workers, usable_threads
 
-__all__ = ["survey", "total_bytes", "verify_found", "verify_set"]
+__all__ = ["Stretch", "survey", "total_bytes", "verify_found", "verify_set"]
+
+
+@dataclass(slots=True)
+class Stretch:
+    """The part of a set that one survey reads.
+
+    Attributes
+    ----------
+    first : int
+        Batch with which it begins.
+    over : callable
+        Whether no more batches are to be begun; at least one is.
+    next : int
+        Batch with which the next stretch has to begin; set by the survey.
+    finished : bool
+        Whether there is none; set by the survey.
+    """
+
+    first: int
+    over: Callable[[], bool]
+    next: int = 0
+    finished: bool = False
+
 
 #: Called in a worker for each batch with damage, once all frames of it have been read.
 OnDamage = Callable[[Loader], None]
@@ -80,7 +104,7 @@ def total_bytes(shards: ShardSet) -> int:
 
 def survey(
     shards: ShardSet, *, threads: int | None, meter: Meter, started: float, on_damage: OnDamage | None = None,
-    deep: DeepCheck | None = None,
+    deep: DeepCheck | None = None, stretch: Stretch | None = None,
 ) -> SetReport:  # fmt: skip
     """Check all frames of an open set.
 
@@ -95,6 +119,8 @@ def survey(
         Called for each batch with damage.
     deep : DeepCheck, optional
         Compares the frames of each stripe.
+    stretch : Stretch, optional
+        Which part to read, by default all; the report says nothing of the others.
     """
     metadata, stripes = shards.metadata, shards.stripes
     n = metadata.n
@@ -102,13 +128,14 @@ def survey(
     beyond = np.zeros(stripes, np.bool_)
     capacity = batch_stripes(shards.geometry, n, stripes)
     batches = -(-stripes // capacity)
-    counter = Counter(batches)
+    first = 0 if stretch is None else stretch.first
+    counter = Counter(batches, first)
     read: list[int] = []
 
     def work(stop: threading.Event) -> None:
         batch = Batch(metadata, capacity)
         loader = Loader(shards, batch)
-        while not stop.is_set() and (number := counter.take()) is not None:
+        while not stop.is_set() and not _is_over(stretch, counter) and (number := counter.take()) is not None:
             loader.begin(number)
             before = loader.bytes_read
             for shard in range(n):
@@ -125,7 +152,10 @@ def survey(
             meter.add(loader.bytes_read - before)
         read.append(loader.bytes_read)
 
-    run_workers(usable_threads(threads, batches), work)
+    run_workers(usable_threads(threads, max(1, batches - first)), work)
+    if stretch is not None:
+        stretch.next = counter.next
+        stretch.finished = counter.next >= batches
     reports = tuple(_shard_report(shards, index, damage) for index in range(n))
     state: SetState = "intact" if all(report.intact for report in reports) else "repairable"
     if beyond.any() or (deep is not None and deep.doubt.any()):
@@ -138,6 +168,10 @@ def survey(
         stripes_in_doubt=np.flatnonzero(() if deep is None else deep.doubt).astype(np.int64), bytes_read=sum(read),
         seconds=time.perf_counter() - started,
     )  # fmt: skip
+
+
+def _is_over(stretch: Stretch | None, counter: Counter) -> bool:
+    return stretch is not None and counter.next > stretch.first and stretch.over()
 
 
 def _shard_report(shards: ShardSet, index: int, damage: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> ShardReport:

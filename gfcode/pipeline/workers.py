@@ -80,12 +80,17 @@ def run_workers(count: int, work: Callable[[threading.Event], None]) -> None:
 
 
 class Counter:
-    """Hands out 0, 1, 2, ... to any number of threads."""
+    """Hands out whole numbers, one after another from 0 or `first` on, to any number of threads."""
 
-    def __init__(self, end: int) -> None:
-        self._next = 0
+    def __init__(self, end: int, first: int = 0) -> None:
+        self._next = first
         self._end = end
         self._lock = threading.Lock()
+
+    @property
+    def next(self) -> int:
+        """The number that will be handed out next; `end` where there is none."""
+        return self._next
 
     def take(self) -> int | None:
         """Return the next number, or None from `end` on."""
