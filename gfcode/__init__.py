@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from gfcode.matrix.dense import Matrix
     from gfcode.pipeline import (
         SetReader,
+        StreamReport,
         decode_file,
+        decode_stream,
         encode_file,
+        encode_stream,
         encode_tree,
         open_set,
         repair_set,
         verify_set,
     )
+    from gfcode.pipeline.streams_async import decode_stream_async, encode_stream_async
 
     __version__: str
 
@@ -34,10 +38,15 @@ __all__ = [
     "ProgressiveEncoder",
     "RepairPlan",
     "SetReader",
+    "StreamReport",
     "VerifyReport",
     "__version__",
     "decode_file",
+    "decode_stream",
+    "decode_stream_async",
     "encode_file",
+    "encode_stream",
+    "encode_stream_async",
     "encode_tree",
     "open_set",
     "repair_set",
@@ -55,9 +64,14 @@ _MODULES = {
     "ProgressiveEncoder": "gfcode.codec",
     "RepairPlan": "gfcode.codec",
     "SetReader": "gfcode.pipeline",
+    "StreamReport": "gfcode.pipeline",
     "VerifyReport": "gfcode.codec",
     "decode_file": "gfcode.pipeline",
+    "decode_stream": "gfcode.pipeline",
+    "decode_stream_async": "gfcode.pipeline.streams_async",
     "encode_file": "gfcode.pipeline",
+    "encode_stream": "gfcode.pipeline",
+    "encode_stream_async": "gfcode.pipeline.streams_async",
     "encode_tree": "gfcode.pipeline",
     "open_set": "gfcode.pipeline",
     "repair_set": "gfcode.pipeline",

@@ -21,7 +21,7 @@ from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.metadata import MAX_METADATA, METADATA_MULTIPLE, Metadata, parse_metadata
 from gfcode.pipeline.shard_info import ShardInfo
 
-__all__ = ["inspect_shard", "metadata_of", "open_regular", "read_metadata", "sound_header"]
+__all__ = ["inspect_shard", "metadata_frame", "metadata_of", "open_regular", "read_metadata", "sound_header"]
 
 
 def open_regular(path: str) -> int:
@@ -75,15 +75,34 @@ def metadata_of(fd: int, known: dict[bytes, Metadata] | None = None, hashes: Has
     """
     header = parse_header(_read(fd, HEADER_BYTES, 0))
     length = HEADER_BYTES + header.block_length
+    checksum = _checksum_of(header, hashes)
+    # The file's real size bounds what is allocated.
+    if length > min(os.fstat(fd).st_size, MAX_METADATA) or length % METADATA_MULTIPLE:
+        raise ShardFormatError("the metadata frame is damaged or cut off")
+    return _metadata_in(_read(fd, length, 0), header, checksum, known)
+
+
+def metadata_frame(frame: bytearray, known: dict[bytes, Metadata], hashes: Hashes) -> tuple[Metadata, int]:
+    """Do what `metadata_of` does with a frame that has been read, whole or not."""
+    header = parse_header(frame)
+    return _metadata_in(frame, header, _checksum_of(header, hashes), known)
+
+
+def _checksum_of(header: FrameHeader, hashes: Hashes) -> FrameHash:
+    """Return the checksum of a metadata frame."""
     if header.flags != FLAG_METADATA or header.stripe:
         raise ShardFormatError("the file does not begin with a metadata frame")
     checksum = hashes.get(header.hash_id)
     if checksum is None:
         raise _denied(header.hash_id)
-    # The file's real size bounds what is allocated.
-    if length > min(os.fstat(fd).st_size, MAX_METADATA) or length % METADATA_MULTIPLE:
-        raise ShardFormatError("the metadata frame is damaged or cut off")
-    frame = _read(fd, length, 0)
+    return checksum
+
+
+def _metadata_in(
+    frame: bytearray, header: FrameHeader, checksum: FrameHash, known: dict[bytes, Metadata] | None
+) -> tuple[Metadata, int]:
+    """Check a metadata frame and read its text."""
+    length = HEADER_BYTES + header.block_length
     if len(frame) != length or not is_sealed(frame, checksum):
         if checksum.number == KEYED_NUMBER:
             raise AuthenticationError("the metadata frame is not authentic: made with another key, or changed")

@@ -2,14 +2,16 @@
 
 import threading
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from gfcode.codec import Codec
-from gfcode.pipeline.loader import Loader
+from gfcode.pipeline.batch import Batch
 from gfcode.pipeline.metadata import Metadata
 
-__all__ = ["LazyCodec", "rebuild", "short_slots"]
+__all__ = ["LazyCodec", "Restorable", "rebuild", "short_slots"]
 
 
 class LazyCodec:
@@ -35,13 +37,27 @@ class LazyCodec:
             return self._codec
 
 
-def short_slots(loader: Loader) -> list[int]:
+class Restorable(Protocol):
+    """A batch of which it is known what is there: a `Loader`, or what else has read frames."""
+
+    @property
+    def batch(self) -> Batch:
+        """The frames."""
+        ...
+
+    @property
+    def good(self) -> npt.NDArray[np.bool_]:
+        """Whether a sound frame stands in the batch, shape (n, S)."""
+        ...
+
+
+def short_slots(loader: Restorable) -> list[int]:
     """Return the slots of the loader's batch with fewer than k sound frames."""
     batch = loader.batch
     return np.flatnonzero(loader.good[:, : batch.count].sum(axis=0) < batch.k).tolist()
 
 
-def rebuild(loader: Loader, codec: LazyCodec, shards: Sequence[int]) -> int:
+def rebuild(loader: Restorable, codec: LazyCodec, shards: Sequence[int]) -> int:
     """Compute those blocks of some shards that are not there. Every slot must have k sound frames.
 
     Returns

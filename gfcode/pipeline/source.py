@@ -10,7 +10,7 @@ from gfcode.pipeline.files import read_at
 from gfcode.pipeline.layout import Geometry
 from gfcode.pipeline.workers import Counter
 
-__all__ = ["FileSource", "Source", "StreamSource"]
+__all__ = ["FileSource", "Source", "StreamSource", "shorten"]
 
 
 class Source(Protocol):
@@ -108,7 +108,7 @@ class StreamSource:
             self._next += batch.capacity
             self.size += got
         if self._ended_with(batch, first):
-            _shorten(batch, got)
+            shorten(batch, got)
         return True
 
     def finish(self) -> int:
@@ -147,7 +147,7 @@ class StreamSource:
         return len(data)
 
 
-def _shorten(batch: Batch, got: int) -> None:
+def shorten(batch: Batch, got: int) -> None:
     """Make the batch, filled as if with full stripes, one that ends after `got` bytes."""
     stripe = batch.geometry.stripe_data
     count = max(1, -(-got // stripe))
