@@ -160,7 +160,9 @@ class Temporaries:
             os.rename(target, backup)
 
 
-def publish_together(runs: Sequence[tuple[Temporaries, bool, Check]], *, durable: bool) -> list[Exception | None]:
+def publish_together(
+    runs: Sequence[tuple[Temporaries, bool, Check]], *, durable: bool, made: Sequence[str] = ()
+) -> list[Exception | None]:
     """Give the files of several sets their names, with one flush for all contents and one for all names.
 
     Each set gets all of its names or none of them, as by `Temporaries.publish`.
@@ -170,6 +172,8 @@ def publish_together(runs: Sequence[tuple[Temporaries, bool, Check]], *, durable
     runs : sequence of (Temporaries, bool, callable)
         `replace` and `check` with each.
     durable : bool
+    made : sequence of str
+        Directories that were made for them, whose names become durable too.
 
     Returns
     -------
@@ -193,7 +197,7 @@ def publish_together(runs: Sequence[tuple[Temporaries, bool, Check]], *, durable
                 else:
                     outcomes.append(None)
             if durable and not _sync_file_systems(files):
-                sync_directories(file.target for run in begun for file in run.files)
+                sync_directories((*made, *(file.target for run in begun for file in run.files)))
             stale = leftovers(file.target for run in begun for file in run.files)
         except BaseException:
             for run in begun:

@@ -11,6 +11,7 @@ from gfcode.errors import GFCodeError, ParameterError, TargetExistsError
 from gfcode.params import LayoutName
 from gfcode.pipeline.current import standing_of
 from gfcode.pipeline.encode import Recipe, Written, recipe_for, write_set
+from gfcode.pipeline.files import sync_directories
 from gfcode.pipeline.layout import DEFAULT_FRAME
 from gfcode.pipeline.publication import Temporaries, publish_together
 from gfcode.pipeline.report import Progress
@@ -129,6 +130,7 @@ class _Run:
         self._waiting: list[tuple[Temporaries, Written, Encoded]] = []
         self._bytes = 0
         self._made: list[str] = []
+        self._synced = 0  # so many of them have durable names
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most = max(1, min(_MOST_SETS, (limit - _SPARE_DESCRIPTORS) // options.recipe.codec.n))
 
@@ -199,11 +201,12 @@ class _Run:
             outcomes = [self._publish_one(*self._waiting[0][:2])]
         else:
             runs = [(files, written.replaces, written.check) for files, written, _ in self._waiting]
-            outcomes = publish_together(runs, durable=self.options.durable)
+            outcomes = publish_together(runs, durable=self.options.durable, made=self._made[self._synced :])
         results = [
             done if error is None else Encoded(done.source, "failed", done.size, _reason(error), error=error)
             for (_, _, done), error in zip(self._waiting, outcomes, strict=True)
         ]
+        self._synced = len(self._made)
         self._clear()
         for result in results:
             self._result(result)
@@ -211,6 +214,8 @@ class _Run:
     def _publish_one(self, files: Temporaries, written: Written) -> Exception | None:
         try:
             files.publish(replace=written.replaces, durable=self.options.durable, check=written.check)
+            if self.options.durable:
+                sync_directories(self._made[self._synced :])
         except (GFCodeError, OSError) as error:
             return error
         return None
