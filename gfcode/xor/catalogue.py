@@ -7,13 +7,15 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gfcode.errors import ParameterError
 from gfcode.gf import GF
 from gfcode.matrix.dense import Matrix
 from gfcode.xor.program import XorProgram
-from gfcode.xor.search import SearchReport
+
+if TYPE_CHECKING:
+    from gfcode.xor.search import SearchReport
 
 __all__ = ["Entry", "dump", "entries", "entry_of", "find", "lookup"]
 
@@ -93,7 +95,7 @@ class Entry:
         return entry
 
 
-def entry_of(report: SearchReport) -> Entry:
+def entry_of(report: "SearchReport") -> Entry:
     """Make an entry of what a search found."""
     best = report.best
     command = (
