@@ -62,10 +62,12 @@ class Loader:
         bool
             Whether all of them are there.
         """
-        count = self.batch.count
         self.loaded[shard] = True
-        good = self.good[shard, :count]
         files = self._files[shard]
+        if not files and not self._extra[shard]:
+            return False
+        count = self.batch.count
+        good = self.good[shard, :count]
         if files:
             self.status[shard, :count] = self._read(files[0], shard, 0, count)
             good[:] = self.status[shard, :count] == FrameStatus.GOOD
