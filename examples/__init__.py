@@ -1,0 +1,1 @@
+"""Programs that show how gfcode is used."""
