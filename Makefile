@@ -9,13 +9,15 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
+SOAK_ARGS ?=
 CHANGELOG_ARGS ?=
 
-.PHONY: help setup demo test lint format docs docs-serve matrix changelog bench clean
+.PHONY: help setup demo test soak lint format docs docs-serve matrix changelog bench clean
 
 help:
 	@echo 'make demo    install into .venv, then encode, damage, repair and decode a real input of 200 MB or more'
 	echo 'make test    install the test tools, then run every test (PYTEST_ARGS="-k name" picks some)'
+	echo 'make soak    run the campaigns against data loss in full (an hour), and write their counts into docs/reliability.md'
 	echo 'make lint    ruff, ruff format, mypy, import-linter'
 	echo 'make format  let ruff rewrite what it can'
 	echo 'make docs    build the pages strictly into site/; make docs-serve serves them while you write'
@@ -71,6 +73,9 @@ demo: $(VENV)/core.stamp
 # One worker a core; a file's tests stay together, for their fixtures are made once a file.
 test: $(VENV)/test.stamp
 	@$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
+
+soak: $(VENV)/test.stamp
+	@$(BIN)/python -m tests.reliability.soak $(SOAK_ARGS)
 
 lint: $(VENV)/lint.stamp
 	@$(BIN)/ruff check .
