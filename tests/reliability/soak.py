@@ -27,7 +27,7 @@ __all__ = ["BEGIN", "END", "replace_counts", "report"]
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 BEGIN = "<!-- counts of the last run: written by make soak -->"
 END = "<!-- end of the counts -->"
-#: Trials at full scale: for each scene and signal by call, and as many by time; for each scene and fault; in all; in all.
+#: Trials at full scale: of each scene and signal by call, and as many by time; of each scene and fault; in all; in all.
 CRASHES, FAULTS, ROT, HOSTILE = 300, 60, 100_000, 4_000
 _PIECE = 500
 
