@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gfcode.cli.console import Console, human_bytes
-from gfcode.cli.options import byte_size, engine_name, output_options, parameter_errors
+from gfcode.cli.options import NamedPath, byte_size, engine_name, output_options, parameter_errors
 
 if TYPE_CHECKING:
     from gfcode.engine.protocol import Engine
@@ -47,7 +47,7 @@ def _block_length(text: str) -> int:
     help="Measure this engine; may be repeated.  [default: all that run here]",
 )  # fmt: skip
 @click.option("--rounds", type=click.IntRange(min=1), metavar="N", help="Turns that all engines take.")
-@click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", help="Draw it too: .svg, .png or .pdf.")
+@click.option("--plot", type=NamedPath(dir_okay=False), metavar="FILE", help="Draw it too: .svg, .png or .pdf.")
 @output_options
 def command(
     console: Console,

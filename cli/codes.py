@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gfcode.cli.console import Console
-from gfcode.cli.options import output_options, parameter_errors
+from gfcode.cli.options import NamedPath, output_options, parameter_errors
 
 if TYPE_CHECKING:
     from gfcode.gf import Field
@@ -53,7 +53,7 @@ class FamilyReport:
 @click.option("--rounds", type=click.IntRange(min=1), help="Search for so many rounds.")
 @click.option("--polish", type=click.IntRange(min=0), help="Steps spent on the best program in the end.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of the search's chance.")
-@click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", help="Draw them: .svg, .png or .pdf.")
+@click.option("--plot", type=NamedPath(dir_okay=False), metavar="FILE", help="Draw them: .svg, .png or .pdf.")
 @output_options
 def command(
     console: Console,

@@ -1,5 +1,6 @@
 """What commands print: text for people or one JSON object, and nothing that a terminal could take for a command."""
 
+import contextlib
 import json
 import os
 import sys
@@ -82,18 +83,30 @@ class Console:
     def say(self, text: str = "", *, err: bool = False, colour: str | None = None) -> None:
         """Print a line of text, where text is wanted; on stderr where stdout carries data."""
         if self.talks:
-            click.echo(click.style(text, fg=colour, bold=True) if colour and self.colour else text, err=err)
+            _print(click.style(text, fg=colour, bold=True) if colour and self.colour else text, err=err)
 
     def result(self, value: dict[str, Any]) -> None:
         """Print the result as JSON, where JSON is wanted."""
         if self.as_json:
-            click.echo(json.dumps(value, ensure_ascii=True))
+            _print(json.dumps(value, ensure_ascii=True))
 
     def error(self, message: str, code: Exit, value: dict[str, Any] | None = None) -> Exit:
         """Print an error as one line on stderr, as a JSON object on stdout too where that is wanted; return `code`.
 
         `value` is what else the JSON object holds.
         """
-        self.result({**(value or {}), "error": message, "exit_code": int(code)})
-        click.echo(f"gfcode: error: {printable(message)}", err=True)
+        # Where one of the two cannot be written, which may be the very error, the other and the exit code tell.
+        with contextlib.suppress(OSError):
+            self.result({**(value or {}), "error": message, "exit_code": int(code)})
+        with contextlib.suppress(OSError):
+            click.echo(f"gfcode: error: {printable(message)}", err=True)
         return code
+
+
+def _print(text: str, *, err: bool = False) -> None:
+    """Print a line; an error of that names the stream."""
+    try:
+        click.echo(text, err=err)
+    except OSError as error:
+        error.filename = "stderr" if err else "stdout"
+        raise

@@ -152,9 +152,9 @@ def verdict(report: SetReport, paths: Sequence[str]) -> str:
         return f"beyond repair: {report.summary()}"
     spans = [f"{first}" if first == last else f"{first}-{last}" for first, last in ranges(lost)]
     where = ", ".join(spans[:_RANGES_SHOWN]) + (", ..." if len(spans) > _RANGES_SHOWN else "")
-    have = "has" if lost.size == 1 else "have"
+    noun, have = ("stripe", "has") if lost.size == 1 else ("stripes", "have")
     return (
-        f"beyond repair: stripes {where} ({lost.size:,} of {report.stripes:,}) "
+        f"beyond repair: {noun} {where} ({lost.size:,} of {report.stripes:,}) "
         f"{have} fewer than the {report.k} good frames needed"
     )
 

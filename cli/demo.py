@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from gfcode.cli.console import Console, human_bytes, human_count, human_seconds
-from gfcode.cli.options import byte_size, engine_option, output_options, threads_option
+from gfcode.cli.options import NamedPath, byte_size, engine_option, output_options, threads_option
 from gfcode.cli.progress import progress_bar
 from gfcode.errors import GFCodeError
 
@@ -60,7 +60,7 @@ class Step:
 @click.option(
     "--size", type=byte_size, default="200MiB", show_default=True, metavar="SIZE", help="Least bytes of the input."
 )
-@click.option("--keep", type=click.Path(), metavar="DIR", help="Work in this new directory and leave everything there.")
+@click.option("--keep", type=NamedPath(), metavar="DIR", help="Work in this new directory and leave everything there.")
 @engine_option
 @threads_option
 @output_options

@@ -9,6 +9,7 @@ import click
 from gfcode.cli.console import Console, human_bytes, human_count, human_seconds, printable
 from gfcode.cli.exits import Exit
 from gfcode.cli.options import (
+    NamedPath,
     byte_size,
     engine_option,
     key_option,
@@ -28,7 +29,7 @@ __all__ = ["command", "encoded_line"]
 
 
 @click.command("encode", short_help="Cut a file into k data shards and add m parity shards.")
-@click.argument("sources", metavar="FILE|DIR|-...", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.argument("sources", metavar="FILE|DIR|-...", nargs=-1, required=True, type=NamedPath(allow_dash=True))
 @click.option("-k", type=int, default=10, show_default=True, help="Data shards.")
 @click.option("-m", type=int, default=4, show_default=True, help="Parity shards: so many losses can be repaired.")
 @click.option("--w", type=int, default=8, show_default=True, help="Bits of a symbol: 1 to 16, or 32.")
@@ -58,7 +59,7 @@ __all__ = ["command", "encoded_line"]
     "--out",
     "directories",
     multiple=True,
-    type=click.Path(file_okay=False),
+    type=NamedPath(file_okay=False),
     metavar="DIR",
     help="Directory for the shards; several take turns. Missing ones are made.  [default: the current directory]",
 )

@@ -90,7 +90,7 @@ def _lines(info: "ShardInfo") -> Iterator[tuple[str, str]]:
     yield "frame", f"{info.frame_length:,} bytes"
     yield "check", info.check
     for key, value in metadata.items():
-        yield key.replace("_", " "), _shown(key, value)
+        yield key.removesuffix("_ns").replace("_", " "), _shown(key, value)
 
 
 def _shown(key: str, value: Any) -> str:

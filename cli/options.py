@@ -14,6 +14,7 @@ from gfcode.cli.console import Console
 from gfcode.errors import ParameterError
 
 __all__ = [
+    "NamedPath",
     "byte_size",
     "deep_option",
     "engine_name",
@@ -31,6 +32,16 @@ __all__ = [
 Command = Callable[..., Any]
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b)?|b)?", re.IGNORECASE)
+
+
+class NamedPath(click.Path):
+    """A path, which must not be empty: that is an unset variable of a script, and no name of the current directory."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an empty path; leave all else to `click.Path`."""
+        if not value:
+            self.fail("an empty path names nothing", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def byte_size(text: str) -> int:
@@ -73,7 +84,7 @@ def threads_option(function: Command) -> Command:
         "--threads",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Threads to code with.  [default: one for each core]",
+        help="Threads to code with.  [default: one for each core, 4 at most]",
     )(function)
 
 
@@ -101,7 +112,7 @@ def output_options(function: Command) -> Command:
 
 def paths_argument(function: Command) -> Command:
     """Add PATH...: shard files, or directories that hold them. Some may be gone, as a disk that died."""
-    return click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())(function)
+    return click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=NamedPath())(function)
 
 
 def set_option(function: Command) -> Command:
@@ -118,7 +129,7 @@ def key_option(function: Command) -> Command:
     """Add --key, the file that makes a set authentic."""
     return click.option(
         "--key",
-        type=click.Path(),
+        type=NamedPath(),
         metavar="FILE",
         help="File of 16 bytes or more that holds the key of a keyed set: only what was made with it counts.",
     )(function)

@@ -9,7 +9,14 @@ import click
 
 from gfcode.cli.console import Console, human_bytes, human_count, printable
 from gfcode.cli.exits import Exit
-from gfcode.cli.options import byte_size, engine_option, output_options, parameter_errors, threads_option
+from gfcode.cli.options import (
+    NamedPath,
+    byte_size,
+    engine_option,
+    output_options,
+    parameter_errors,
+    threads_option,
+)
 from gfcode.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -48,7 +55,7 @@ def code_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def shard_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say which file is which shard, and how long they are."""
     for option in reversed((
-        click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path()),
+        click.argument("files", metavar="FILE...", nargs=-1, required=True, type=NamedPath()),
         click.option("--missing", type=index_list, metavar="I,J,...", help="Shards that have no FILE, from 0."),
         click.option("--by-name", "rule", flag_value="name", help="The last number in each name is the index."),
         click.option("--by-order", "rule", flag_value="order", help="FILEs are in the order of their indices."),
@@ -126,9 +133,9 @@ def presets(console: Console) -> None:
 
 
 @command.command("encode")
-@click.argument("file", metavar="FILE", type=click.Path())
+@click.argument("file", metavar="FILE", type=NamedPath())
 @code_options
-@click.option("--out", default=".", type=click.Path(file_okay=False), metavar="DIR", help="Directory for the shards.")
+@click.option("--out", default=".", type=NamedPath(file_okay=False), metavar="DIR", help="Directory for the shards.")
 @click.option("--name", metavar="NAME", help="Shards are NAME.0, NAME.1, ...  [default: the file's name]")
 @click.option("--unit", type=byte_size, metavar="SIZE", help="Deal the file out in cells of this size.")
 @click.option("--short-last", is_flag=True, help="With --unit: no zeros behind the end of the file (HDFS).")
@@ -160,9 +167,9 @@ def encode(
 @command.command("repair")
 @shard_options
 @code_options
-@click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Directory for the shards that are made.")
+@click.option("--out", type=NamedPath(file_okay=False), metavar="DIR", help="Directory for the shards that are made.")
 @click.option(
-    "--to", multiple=True, type=click.Path(), metavar="FILE", help="Name of each missing shard, in ascending order."
+    "--to", multiple=True, type=NamedPath(), metavar="FILE", help="Name of each missing shard, in ascending order."
 )
 @click.option("--no-check", is_flag=True, help="Read only the shards needed; do not check them by the others.")
 @click.option("--force", is_flag=True, help="Replace files that stand where missing shards go.")

@@ -8,6 +8,7 @@ import click
 from gfcode.cli.console import Console, human_bytes, human_count, human_seconds, printable
 from gfcode.cli.exits import Exit
 from gfcode.cli.options import (
+    NamedPath,
     deep_option,
     engine_option,
     key_option,
@@ -31,7 +32,7 @@ __all__ = ["command", "repair_lines"]
 @paths_argument
 @click.option(
     "--out",
-    type=click.Path(file_okay=False),
+    type=NamedPath(file_okay=False),
     metavar="DIR",
     help="Directory for all repaired shards; the damaged ones stay as they are.  [default: in their places]",
 )

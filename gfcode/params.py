@@ -1,16 +1,19 @@
 """What a code is made of, below any arithmetic: shard counts and block layouts."""
 
 from dataclasses import dataclass
+from operator import index as as_index
 from typing import Literal
 
 from gfcode.errors import ParameterError
 
-__all__ = ["PACKET_BYTES", "WORD_SIZES", "Layout", "LayoutName", "check_shard_counts"]
+__all__ = ["MAX_ELEMENTS", "PACKET_BYTES", "WORD_SIZES", "Layout", "LayoutName", "check_shard_counts"]
 
 LayoutName = Literal["packets", "words"]
 
 #: Bytes of one packet in the default `packets` layout: one cache line.
 PACKET_BYTES = 64
+#: Most elements of a parity matrix, 256 MiB of 32-bit ones: larger codes would use up memory before they encode a byte.
+MAX_ELEMENTS = 1 << 26
 #: Symbol widths that the `words` layout knows.
 WORD_SIZES = (4, 8, 16, 32)
 
@@ -48,6 +51,10 @@ class Layout:
                 raise ParameterError(f"layout 'words' needs w in {sizes}, not {self.w}; use layout 'packets'")
             object.__setattr__(self, "packet_bytes", 0)
         elif self.name == "packets":
+            try:
+                object.__setattr__(self, "packet_bytes", as_index(self.packet_bytes))
+            except TypeError:
+                raise ParameterError(f"packet bytes must be an integer, not {self.packet_bytes!r}") from None
             if self.packet_bytes < 8 or self.packet_bytes % 8:
                 raise ParameterError(f"packet bytes must be a positive multiple of 8, not {self.packet_bytes}")
         else:
@@ -65,8 +72,8 @@ def check_shard_counts(k: int, m: int, w: int) -> None:
     Raises
     ------
     ParameterError
-        If k < 1, m < 0, or k + m exceeds 2^w + 1, the longest non-trivial MDS code known (codes with m ≤ 1 exist at
-        any length).
+        If k < 1, m < 0, k + m exceeds 2^w + 1, the longest non-trivial MDS code known (codes with m ≤ 1 exist at any
+        length), or the parity matrix would have more than `MAX_ELEMENTS` elements.
     """
     if k < 1:
         raise ParameterError(f"k must be at least 1, not {k}")
@@ -75,4 +82,9 @@ def check_shard_counts(k: int, m: int, w: int) -> None:
     if m > 1 and k > 1 and k + m > 2**w + 1:
         raise ParameterError(
             f"k + m = {k + m} shards are too many for GF(2^{w}), which has room for {2**w + 1}; use a larger w"
+        )
+    if k * max(m, 1) > MAX_ELEMENTS:
+        raise ParameterError(
+            f"a parity matrix of {m} x {k} elements is too large; the limit is {MAX_ELEMENTS} elements, "
+            f"use fewer shards"
         )

@@ -32,7 +32,7 @@ class Element:
     value: int
 
     def __repr__(self) -> str:
-        return f"{self.field}({self.value:#x})"
+        return f"{self.field!r}({self.value:#x})"
 
     def __int__(self) -> int:
         return self.value

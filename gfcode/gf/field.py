@@ -99,6 +99,9 @@ class Field:
     def __repr__(self) -> str:
         return f"GF({self.w}, {self.polynomial:#x})"
 
+    def __str__(self) -> str:
+        return f"GF(2^{self.w})/{self.polynomial:#x}"
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Field):
             return NotImplemented

@@ -62,7 +62,7 @@ class Matrix:
 
     def __repr__(self) -> str:
         rows, columns = self.shape
-        return f"<Matrix {rows}×{columns} over {self.field}>"
+        return f"<Matrix {rows}×{columns} over {self.field!r}>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Matrix):

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from gfcode.errors import AuthenticationError, ShardFormatError, ShardSetError
 from gfcode.pipeline.frame import HASHES, MAGIC_BYTES, Hashes
 from gfcode.pipeline.metadata import Metadata
+from gfcode.pipeline.names import set_name, shard_name
 from gfcode.pipeline.probe import metadata_of, open_regular, sound_header
 from gfcode.pipeline.report import Stray
 
@@ -49,6 +50,7 @@ def look_at(
     """Read the metadata frame of every file, once however often it is named."""
     candidates: list[Candidate] = []
     parsed: dict[bytes, Metadata] = {}
+    by_identity: dict[tuple[int, int], Candidate] = {}
     for path in paths:
         try:
             fd = open_regular(path)
@@ -57,7 +59,12 @@ def look_at(
                 candidate = Candidate(path, status.st_size, (status.st_dev, status.st_ino))
                 if candidate.identity in seen:
                     first = seen[candidate.identity]
-                    strays.append(Stray(path, "given twice" if first == path else f"the same file as {first}"))
+                    known = by_identity.get(candidate.identity)
+                    unused = path
+                    if known is not None and _misfit(path, known) < _misfit(first, known):
+                        unused, first = first, path
+                        known.path = seen[known.identity] = path
+                    strays.append(Stray(unused, "given twice" if first == unused else f"the same file as {first}"))
                     continue
                 seen[candidate.identity] = path
                 try:
@@ -73,7 +80,18 @@ def look_at(
             strays.append(Stray(path, getattr(error, "strerror", None) or str(error)))
             continue
         candidates.append(candidate)
+        by_identity[candidate.identity] = candidate
     return candidates
+
+
+def _misfit(path: str, candidate: Candidate) -> tuple[bool, bool]:
+    """Rank the paths of one file. A repair replaces what has the path: that must not be a mere alias of the shard."""
+    name = os.path.basename(path)
+    if candidate.metadata is None or candidate.claim is None:
+        odd = set_name(name) is None
+    else:
+        odd = name != shard_name(candidate.metadata.name, candidate.claim[1])
+    return os.path.islink(path), odd
 
 
 def _agrees(fd: int, candidate: Candidate, metadata: Metadata) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from gfcode.errors import ParameterError, TargetExistsError, UnrecoverableError
 from gfcode.pipeline.batch import Batch, batch_stripes
 from gfcode.pipeline.discovery import StrPath, find_set
+from gfcode.pipeline.files import named_errors
 from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.loader import Loader
 from gfcode.pipeline.metadata import check_file_name
@@ -85,7 +86,8 @@ def decode_file(
         run = _Run(shards, engine, threads, progress)
         if output is not None and not isinstance(output, str | os.PathLike):
             run.decode(StreamSink(output))
-            output.flush()
+            with named_errors(output):
+                output.flush()
             return run.report(None, started)
         target = check_file_name(shards.metadata.name) if output is None else os.fsdecode(output)
         if _is_stream(target, shards, force=force):

@@ -5,7 +5,7 @@ import errno
 import os
 import resource
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gfcode.errors import TargetExistsError
 from gfcode.pipeline.locks import claim
@@ -16,6 +16,7 @@ __all__ = [
     "check_descriptors",
     "is_temporary",
     "leftovers",
+    "named_errors",
     "publish",
     "read_at",
     "sync_directories",
@@ -106,6 +107,18 @@ def _named(error: OSError, fd: int) -> OSError:
     return OSError(number, os.strerror(number), os.path.join(directory, name))
 
 
+@contextlib.contextmanager
+def named_errors(stream: object) -> Iterator[None]:
+    """Give an error of reading or writing a file object the name that the object has."""
+    try:
+        yield
+    except OSError as error:
+        name = getattr(stream, "name", None)
+        if error.filename is None and isinstance(name, str):
+            error.filename = name.strip("<>")  # as in <stdout>
+        raise
+
+
 def _after(buffers: Sequence[memoryview], moved: int) -> list[memoryview]:
     """Return what is left of the buffers behind the first `moved` bytes."""
     rest = list(buffers)
@@ -194,7 +207,11 @@ class TemporaryFile:
         if registry is not None:
             registry.append(self)
         while True:
-            self.fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            try:
+                self.fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            except OSError as error:
+                error.filename = target  # nobody has asked for the hidden name
+                raise
             if claim(self.fd):
                 break
             self.discard()

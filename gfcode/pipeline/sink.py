@@ -4,7 +4,7 @@ import threading
 from typing import Any, Protocol
 
 from gfcode.pipeline.batch import Batch
-from gfcode.pipeline.files import write_at
+from gfcode.pipeline.files import named_errors, write_at
 from gfcode.pipeline.workers import Turns
 
 __all__ = ["FileSink", "Sink", "StreamSink"]
@@ -51,7 +51,8 @@ class StreamSink:
         for view in batch.data_views():
             rest = view
             while rest:
-                written = self._stream.write(rest)
+                with named_errors(self._stream):
+                    written = self._stream.write(rest)
                 if written is None:
                     raise BlockingIOError("the output is a non-blocking stream that is full; use a blocking one")
                 rest = rest[written:]

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from gfcode.errors import InputChangedError
 from gfcode.pipeline.batch import Batch
-from gfcode.pipeline.files import read_at
+from gfcode.pipeline.files import named_errors, read_at
 from gfcode.pipeline.layout import Geometry
 from gfcode.pipeline.workers import Counter
 
@@ -134,7 +134,8 @@ class StreamSource:
         return got
 
     def _read(self, view: memoryview) -> int:
-        count = self._read_into(view)
+        with named_errors(self._stream):
+            count = self._read_into(view)
         if count is None:
             raise BlockingIOError("the input is a non-blocking stream without data; use a blocking one")
         return int(count)

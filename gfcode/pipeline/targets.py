@@ -29,6 +29,8 @@ def shard_targets(directories: Sequence[str], name: str, n: int) -> list[str]:
     """
     if not directories:
         raise ParameterError("name at least one directory for the shards")
+    if not all(directories):
+        raise ParameterError("a directory for the shards has an empty name; . is the current one")
     longest = len(os.fsencode(shard_name(name, n - 1)))
     if longest > _NAME_MAX:
         raise ParameterError(f"shards of {name!r} would have names of {longest} bytes; give a shorter name")

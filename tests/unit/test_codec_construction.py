@@ -24,6 +24,7 @@ from gfcode.errors import (
 from gfcode.gf import GF
 from gfcode.matrix.dense import Matrix
 from gfcode.matrix.generator import FAMILIES, parity_matrix
+from gfcode.params import MAX_ELEMENTS
 from tests.unit.codec_support import RecordingEngine, all_shards, random_data
 
 
@@ -211,7 +212,7 @@ def test_the_package_exports_every_error_and_what_its_list_says() -> None:
     assert set(gfcode.__all__) <= set(dir(gfcode))
     assert gfcode.Codec is Codec
     with pytest.raises(AttributeError, match="no attribute 'Kodec'"):
-        _ = gfcode.Kodec
+        _ = gfcode.Kodec  # type: ignore[attr-defined]
 
 
 def test_importing_the_package_loads_no_library() -> None:
@@ -222,3 +223,20 @@ def test_importing_the_package_loads_no_library() -> None:
         " heavy = {'numba', 'llvmlite', 'cupy', 'click'} & set(sys.modules); assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("packet_bytes", [64.0, "64", None])
+def test_packet_bytes_are_an_integer(packet_bytes: Any) -> None:
+    with pytest.raises(ParameterError, match="packet bytes must be an integer"):
+        Codec(4, 2, packet_bytes=packet_bytes)
+
+
+@pytest.mark.parametrize(("k", "m"), [(40_000, 40_000), (MAX_ELEMENTS + 1, 0), (10**30, 1)])
+def test_a_matrix_that_exhausts_memory_is_refused_at_once(k: int, m: int) -> None:
+    with pytest.raises(ParameterError, match="too large; the limit is 67108864 elements"):
+        Codec(k, m, 32)
+
+
+def test_messages_say_how_large_the_field_is() -> None:
+    with pytest.raises(NotMDSError, match=r"over GF\(2\^8\)/0x11d is not MDS"):
+        Codec(10, 5, matrix="powers")
