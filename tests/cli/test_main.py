@@ -183,7 +183,7 @@ def test_a_full_disk_behind_stdout_is_an_error() -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run([*PROGRAM, "codes"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == "gfcode: error: No space left on device\n"
+    assert done.stderr == "gfcode: error: stdout: No space left on device\n"
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])
