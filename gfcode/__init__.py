@@ -79,17 +79,19 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
+if not TYPE_CHECKING:  # checkers know the names above, and no others
 
-        value: Any = version("gfcode")
-    elif name in _MODULES:
-        value = getattr(importlib.import_module(_MODULES[name]), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            value: Any = version("gfcode")
+        elif name in _MODULES:
+            value = getattr(importlib.import_module(_MODULES[name]), name)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
