@@ -111,11 +111,6 @@ def _xor3(target: Any, a: Any, b: Any, c: Any) -> None:
         target[i] = a[i] ^ b[i] ^ c[i]
 
 
-def _xor4(target: Any, a: Any, b: Any, c: Any, d: Any) -> None:
-    for i in range(_WORDS):
-        target[i] = a[i] ^ b[i] ^ c[i] ^ d[i]
-
-
 def _add(target: Any, a: Any) -> None:
     for i in range(_WORDS):
         target[i] ^= a[i]
@@ -137,41 +132,20 @@ def _packet(memory: Any, bases: Any, steps: Any, block: int, strip: int) -> Any:
 
 
 _packet_of = numba.njit(_packet, nogil=True)
-_sum2, _sum3, _sum4 = (numba.njit(loop, nogil=True) for loop in (_xor, _xor3, _xor4))
+_sum2, _sum3 = (numba.njit(loop, nogil=True) for loop in (_xor, _xor3))
 _add_one, _add_two, _add_three = (numba.njit(loop, nogil=True) for loop in (_add, _add2, _add3))
 
 
-def _set(memory: Any, bases: Any, steps: Any, blocks: Any, target: Any, at: int, count: int, strip: int) -> int:
-    """Write the sum of the first two to four of `count` operands; return how many."""
-    a = _packet_of(memory, bases, steps, blocks[at], strip)
-    b = _packet_of(memory, bases, steps, blocks[at + 1], strip)
-    if count == 2:
-        _sum2(target, a, b)
-        return 2
-    c = _packet_of(memory, bases, steps, blocks[at + 2], strip)
-    if count == 3:
-        _sum3(target, a, b, c)
-        return 3
-    _sum4(target, a, b, c, _packet_of(memory, bases, steps, blocks[at + 3], strip))
-    return 4
+def _copy(memory: Any, bases: Any, steps: Any, strip: int, copies: Any) -> None:
+    for index in range(len(copies)):
+        target = _packet_of(memory, bases, steps, copies[index, 0], strip)
+        if copies[index, 1] < 0:
+            target[:] = 0
+        else:
+            target[:] = _packet_of(memory, bases, steps, copies[index, 1], strip)
 
 
-def _grow(memory: Any, bases: Any, steps: Any, blocks: Any, target: Any, at: int, count: int, strip: int) -> int:
-    """Add the first one to three of `count` operands to what is there; return how many."""
-    a = _packet_of(memory, bases, steps, blocks[at], strip)
-    if count == 1:
-        _add_one(target, a)
-        return 1
-    b = _packet_of(memory, bases, steps, blocks[at + 1], strip)
-    if count == 2:
-        _add_two(target, a, b)
-        return 2
-    _add_three(target, a, b, _packet_of(memory, bases, steps, blocks[at + 2], strip))
-    return 3
-
-
-_set_of = numba.njit(_set, nogil=True)
-_grow_of = numba.njit(_grow, nogil=True)
+_copies_of = numba.njit(_copy, nogil=True)
 
 
 def _run_program(memory: Any, bases: Any, steps: Any, strips: int, ends: Any, blocks: Any, copies: Any) -> None:
@@ -180,20 +154,30 @@ def _run_program(memory: Any, bases: Any, steps: Any, strips: int, ends: Any, bl
         for end in ends:
             # The target's block, then the operands'; an operand that is in the target's block comes first.
             target = _packet_of(memory, bases, steps, blocks[begin], strip)
-            at = begin + 1
-            if blocks[at] == blocks[begin]:
-                at += 1
-            else:
-                at += _set_of(memory, bases, steps, blocks, target, at, end - at, strip)
+            at = begin + 2
+            if blocks[begin + 1] != blocks[begin]:
+                a = _packet_of(memory, bases, steps, blocks[at - 1], strip)
+                b = _packet_of(memory, bases, steps, blocks[at], strip)
+                if end - at == 1:
+                    _sum2(target, a, b)
+                    at += 1
+                else:
+                    _sum3(target, a, b, _packet_of(memory, bases, steps, blocks[at + 1], strip))
+                    at += 2
             while at < end:
-                at += _grow_of(memory, bases, steps, blocks, target, at, end - at, strip)
+                a = _packet_of(memory, bases, steps, blocks[at], strip)
+                if end - at == 1:
+                    _add_one(target, a)
+                    at += 1
+                elif end - at == 2:
+                    _add_two(target, a, _packet_of(memory, bases, steps, blocks[at + 1], strip))
+                    at += 2
+                else:
+                    b = _packet_of(memory, bases, steps, blocks[at + 1], strip)
+                    _add_three(target, a, b, _packet_of(memory, bases, steps, blocks[at + 2], strip))
+                    at += 3
             begin = end
-        for index in range(len(copies)):
-            target = _packet_of(memory, bases, steps, copies[index, 0], strip)
-            if copies[index, 1] < 0:
-                target[:] = 0
-            else:
-                target[:] = _packet_of(memory, bases, steps, copies[index, 1], strip)
+        _copies_of(memory, bases, steps, strip, copies)
 
 
 @cache

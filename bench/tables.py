@@ -1,0 +1,208 @@
+"""Published benchmark tables, run again here: ours, the peers that are installed, and what was published.
+
+    python -m bench.tables [--tables sc21,isal,klauspost] [--rounds 7] [--out bench/results/tables.json]
+
+sc21
+    RS(8..10, 2..4), 10 MB of data, encode and decode, of Uezato, "Accelerating XOR-based Erasure Coding using Program
+    Optimization Techniques" (SC'21), whose blocks of 1 KB and 2 KB are packets here. GB of data a second.
+isal
+    ISA-L's erasure_code_perf with its defaults: (10,4), blocks of 32 MiB / 14, decoding 2, 4, 5, 7. GB of all n blocks
+    a second, as it counts. (It makes its tables each time, which at this length is in the noise; here they are made.)
+klauspost
+    The encode benchmarks of klauspost/reedsolomon: KxMxLENGTH. GB of data and parity a second, as it counts.
+
+One thread, on memory; all take turns (`gfcode.measure.harness`); medians. ISA-L and klauspost/reedsolomon are measured
+where they are installed. Published figures stand beside with their source, and only where that is certain.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from bench import klauspost
+from bench.harness import Figure, environment, interleave, place
+from gfcode.codec import Codec
+from gfcode.engine.protocol import Blocks
+from gfcode.measure.isal import Isal, load
+
+__all__ = ["PUBLISHED", "Entry", "main", "measure", "table"]
+
+TABLES = ("sc21", "isal", "klauspost")
+#: What a published figure is of: GB a second as the source counts, and where it stands.
+PUBLISHED = {
+    ("klauspost", "10x4x1M"): (93.875, "README, AVX2, 16 cores of a CPU that it does not name"),
+    ("klauspost", "50x20x1M"): (22.828, "README, AVX2, 16 cores of a CPU that it does not name"),
+}
+_MIB = 1 << 20
+Call = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a table.
+
+    Attributes
+    ----------
+    table, name, operation : str
+    k, m : int
+    length : int
+        Bytes of a block, for `words` and the peers; `packets` takes whole strips of it.
+    lost : tuple of int
+        Data shards to decode; none for encode.
+    packets : tuple of int
+        Bytes of packets that are measured.
+    counts_parity : bool
+        Whether the rate is that of all n blocks, or of the k data blocks.
+    """
+
+    table: str
+    name: str
+    operation: str
+    k: int
+    m: int
+    length: int
+    lost: tuple[int, ...] = ()
+    packets: tuple[int, ...] = (64,)
+    counts_parity: bool = False
+
+
+def table(name: str) -> Iterator[Entry]:
+    """Yield the lines of a table.
+
+    Raises
+    ------
+    ValueError
+        If there is no such table.
+    """
+    if name == "sc21":
+        for k, m in product((8, 9, 10), (2, 3, 4)):
+            length = 10_000_000 // k // 64 * 64
+            for operation in ("encode", "decode"):
+                lost = tuple(range(2, 2 + m)) if operation == "decode" else ()
+                yield Entry(name, f"RS({k},{m})", operation, k, m, length, lost, (64, 1024, 2048))
+    elif name == "isal":
+        length = 32 * _MIB // 14 // 64 * 64
+        yield Entry(name, "14x10", "encode", 10, 4, length, counts_parity=True)
+        yield Entry(name, "14x10", "decode", 10, 4, length, (2, 4, 5, 7), counts_parity=True)
+    elif name == "klauspost":
+        for k, m, size in ((10, 4, 1), (10, 4, 16), (17, 3, 1), (50, 20, 1)):
+            yield Entry(name, f"{k}x{m}x{size}M", "encode", k, m, size * _MIB, counts_parity=True)
+    else:
+        raise ValueError(f"there is no table {name!r}; choose from {', '.join(TABLES)}")
+
+
+def measure(entry: Entry, isal: Isal | None, program: str | None, rounds: int) -> dict[str, Figure]:
+    """Measure one line: ours by layout and packet, then peers; every result is checked.
+
+    Raises
+    ------
+    AssertionError
+        If a decoded block is not the data, or ISA-L's bytes are not ours.
+    """
+    k, m = entry.k, entry.m
+    made = len(entry.lost) or m
+    data, parity, out = place((k, m, made), entry.length, "staggered")
+    shards = [*data, *parity]
+    left = [index for index in range(k + m) if index not in entry.lost]
+    want = list(entry.lost) or list(range(k, k + m))
+    calls: dict[str, Call] = {}
+    sizes: dict[str, int] = {}
+    blocks = k + (made if entry.counts_parity else 0)
+    codecs = {"words": Codec(k, m, layout="words")}
+    codecs |= {f"packets {size}": Codec(k, m, packet_bytes=size) for size in entry.packets}
+    for name, codec in reversed(codecs.items()):  # words last: its parity is what ISA-L is checked with
+        length = entry.length // codec.block_multiple * codec.block_multiple
+        codec.encode([block[:length] for block in data], [block[:length] for block in parity])
+        plan = codec.plan(left if entry.lost else range(k), want)
+        inputs = Blocks.of_buffers([shards[index][:length] for index in plan.sources])
+        outputs = Blocks.of_buffers([block[:length] for block in out], writable=True)
+        operator = plan.operator
+
+        def call(operator: Any = operator, inputs: Blocks = inputs, outputs: Blocks = outputs) -> None:
+            operator(inputs, outputs)
+
+        calls[name], sizes[name] = call, blocks * length
+        call()
+        _check(name, out, [shards[index] for index in want], length)
+        if name == "words" and isal is not None:
+            sources = [shards[index] for index in plan.sources]
+            calls["isal"], sizes["isal"] = isal.product(plan.matrix.values, sources, list(out)), blocks * length
+            calls["isal"]()
+            _check("isal", out, [shards[index] for index in want], length)
+    with ExitStack() as stack:
+        if program is not None and entry.table == "klauspost":
+            peer = stack.enter_context(klauspost.Klauspost(program, k, m, entry.length))
+            times = max(1, (32 << 20) // (k * entry.length))
+            calls["klauspost"], sizes["klauspost"] = peer.encode(times), blocks * entry.length * times
+        return interleave(calls, sizes, rounds=rounds)
+
+
+def _check(name: str, out: Any, right: Sequence[Any], length: int) -> None:
+    for block, expected in zip(out, right, strict=True):
+        assert (block[:length] == expected[:length]).all(), f"{name} gives wrong bytes"
+    out[...] = 0
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure, print, store."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", default=",".join(TABLES))
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--out", default="bench/results/tables.json", help="where the JSON goes")
+    options = parser.parse_args(arguments)
+    info, isal, cases = environment(), load(), []
+    info["isal"] = isal.version if isal else "not installed"
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            program: str | None = klauspost.build(folder)
+        except OSError as error:
+            program, info["no peer klauspost"] = None, str(error)
+        for name in options.tables.split(","):
+            print(f"\n{name}: GB a second", flush=True)
+            for entry in table(name):
+                figures = measure(entry, isal, program, options.rounds)
+                published = PUBLISHED.get((entry.table, entry.name))
+                cases.append(_case(entry, figures, published))
+                _show(entry, figures, published)
+    os.makedirs(os.path.dirname(options.out) or ".", exist_ok=True)
+    with open(options.out, "w", encoding="utf-8") as file:
+        json.dump({"environment": info, "cases": cases}, file)
+    print(f"\nwritten to {options.out}")
+
+
+def _case(entry: Entry, figures: dict[str, Figure], published: tuple[float, str] | None) -> dict[str, Any]:
+    """Return what goes into the JSON."""
+    return {
+        "table": entry.table,
+        "name": entry.name,
+        "operation": entry.operation,
+        "k": entry.k,
+        "m": entry.m,
+        "length": entry.length,
+        "counts": "data and parity" if entry.counts_parity else "data",
+        "published": published,
+        "rates": {name: list(figure.rates) for name, figure in figures.items()},
+        "median": {name: figure.median for name, figure in figures.items()},
+    }
+
+
+def _show(entry: Entry, figures: dict[str, Figure], published: tuple[float, str] | None) -> None:
+    """Print one line."""
+    parts = [
+        f"{name} {figure.median:.2f} [{min(figure.rates):.2f}-{max(figure.rates):.2f}]"
+        for name, figure in figures.items()
+    ]
+    if published:
+        parts.append(f"published {published[0]:.2f} ({published[1]})")
+    print(f"{entry.name:10} {entry.operation:7} " + "  ".join(parts), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
