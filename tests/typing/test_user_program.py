@@ -1,5 +1,6 @@
 """A user's program passes type checkers in their strictest mode, and a wrong one does not."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 PROGRAM = Path(__file__).with_name("user_program.py")
 ROOT = Path(__file__).parents[2]
+PYRIGHT = shutil.which("pyright") or shutil.which("basedpyright")
 
 WRONG = """
 import gfcode
@@ -46,7 +48,17 @@ def test_mypy_accepts_it_and_refuses_a_wrong_one(tmp_path: Path) -> None:
     assert {line.split(":")[1] for line in lines} == {"4", "5", "6", "7", "8"}, done.stdout + done.stderr
 
 
-@pytest.mark.skipif(shutil.which("pyright") is None, reason="pyright is not installed")
-def test_pyright_accepts_it() -> None:
-    done = subprocess.run(["pyright", "--project", "/dev/null", PROGRAM], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+@pytest.mark.skipif(PYRIGHT is None, reason="neither pyright nor basedpyright is installed")
+def test_pyright_accepts_it_and_refuses_a_wrong_one(tmp_path: Path) -> None:
+    assert PYRIGHT is not None
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(WRONG)
+    settings = {"include": [str(PROGRAM), str(wrong)], "typeCheckingMode": "strict", "extraPaths": [str(ROOT)]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    done = subprocess.run(
+        [PYRIGHT, "--project", str(tmp_path), "--pythonpath", sys.executable, "--outputjson"], capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    found = [entry for entry in json.loads(done.stdout)["generalDiagnostics"] if entry["severity"] == "error"]
+    assert [entry for entry in found if "user_program" in entry["file"]] == []
+    assert {entry["range"]["start"]["line"] + 1 for entry in found} == {4, 5, 6, 7, 8}
