@@ -7,8 +7,9 @@ cases and names what is wrong, is taken then. So nothing is refused here.
 import sys
 from array import array
 from collections.abc import Collection
-from ctypes import POINTER, addressof, c_char, c_char_p, c_uint64, c_void_p, cast, memmove
+from ctypes import addressof, c_char, c_char_p, c_uint64, c_void_p, memmove
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -30,11 +31,9 @@ __all__ = [
 ]
 
 _BYTE: Final = np.dtype(np.uint8)
-_CONTIGUOUS: Final = (1,)
 _INT: Final = {int}
-_BYTES: Final = {bytes}
-_BYTEARRAYS: Final = {bytearray}
-_ARRAYS: Final = {np.ndarray}
+_dtype_of: Final = attrgetter("dtype")
+_strides_of: Final = attrgetter("strides")
 _from_buffer: Final[Any] = c_char.from_buffer
 #: Tables of addresses that are kept: callers use the same memory again and again, and so do allocators.
 _TABLES: Final = 512
@@ -47,8 +46,8 @@ def _table(start: int, stop: int, stride: int) -> tuple["array[int]", int]:
     return table, table.buffer_info()[0]
 
 
-#: Memory as 64-bit words: number n is at address 8 · (n + 1).
-_word: Final = cast(8, POINTER(c_uint64))
+#: All memory of a process as 64-bit words: number n is at address 8 · (n + 1).
+_word: Final = memoryview((c_uint64 * (1 << 44)).from_address(8)).cast("B").cast("Q")
 #: Which word is an object's first own field, counted from its address. NumPy's arrays begin with the pointer to their
 #: data there, and CPython's `bytes` are in the object itself: extensions are compiled against both.
 _DATA: Final = object.__basicsize__ // 8 - 1
@@ -137,19 +136,23 @@ def are_integers(indices: tuple[Any, ...]) -> bool:
 
 
 def uniform_length(blocks: Collection[Any], multiple: int) -> int | None:
-    """Length of blocks that are of one kind (`bytes`, `bytearray`, or arrays of uint8, one row of them) and length."""
-    kinds = set(map(type, blocks))
+    """Length of one or more blocks, if they are of one length and kind: `bytes`, `bytearray`, or a row of uint8."""
     if not _QUICK:
         return None
-    if kinds == _ARRAYS:
-        for block in blocks:
-            if block.dtype is not _BYTE or block.strides != _CONTIGUOUS:
-                return None
-    elif kinds != _BYTES and kinds != _BYTEARRAYS:  # noqa: PLR1714 - sets have no hash
+    count = len(blocks)
+    # Counting what is alike takes half the time of a loop.
+    kinds = list(map(type, blocks))
+    kind = kinds[0]
+    if kinds.count(kind) != count:
         return None
-    lengths = set(map(len, blocks))
-    length: int = lengths.pop()
-    return length if length and not lengths and not length % multiple else None
+    if kind is np.ndarray:
+        if list(map(_dtype_of, blocks)).count(_BYTE) != count or list(map(_strides_of, blocks)).count((1,)) != count:
+            return None
+    elif kind is not bytes and kind is not bytearray:
+        return None
+    lengths = list(map(len, blocks))
+    length = lengths[0]
+    return length if length and not length % multiple and lengths.count(length) == count else None
 
 
 def blocks_at(blocks: list[Any], length: int) -> Blocks:
