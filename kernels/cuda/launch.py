@@ -201,6 +201,11 @@ def _min_blocks(operands: Operands, layout: Layout, columns: int, *, sliced: boo
     return 5 if columns <= 4 or halves == 1 else 4
 
 
+def _block_words(*, packets: bool, halves: int) -> int:
+    """Words of a block that a lane holds."""
+    return (8 if packets else 4) * halves
+
+
 def bitmatmul_build(problem: Problem, device: DeviceInfo, tuning: Tuning = Tuning()) -> Build:
     """Choose the matrix-product kernel for a problem. Depends on stripes, length and alignment only through pieces."""
     layout, operands = problem.layout, operands_for(device)
@@ -212,6 +217,10 @@ def bitmatmul_build(problem: Problem, device: DeviceInfo, tuning: Tuning = Tunin
     # Copies that run ahead need sm_80. One pass over K has its loads spread over many warps; slices follow each other.
     stages = 1 if device.capability < 80 else tuning.stages or (2 if sliced else 1)
     threads = 64 if packets and sliced else 128
+    row = _block_words(packets=packets, halves=halves) * 4 * threads
+    held = (most if sliced else columns) // halves  # blocks that a stage keeps; slices share the memory with a sum
+    while stages > 1 and (stages * held + sliced) * row > _SHARED_PER_BLOCK:
+        stages -= 1
     return Build(
         "bitmatmul.cu",
         (
@@ -238,7 +247,7 @@ def bitmatmul_launch(problem: Problem, device: DeviceInfo, tuning: Tuning = Tuni
     piece = _piece(problem, pieces)
     tiles, whole = _matrix_tiles(problem, pieces, piece)
     groups = -(-problem.r * pieces // 4)
-    words = (8 if build.define("PACKETS") else 4) * build.define("HALVES")  # of a block, for each lane
+    words = _block_words(packets=bool(build.define("PACKETS")), halves=build.define("HALVES"))
     shared = stages * (build.define("COLUMNS") // build.define("HALVES")) * words * 4 * threads if stages > 1 else 0
     span = 0
     if build.define("SLICED"):

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gfcode.kernels.cuda.launch import (
@@ -57,6 +57,8 @@ def check_walk(launch: Launch, problem: Problem) -> None:
     assert (launch.blocks - 1) * (launch.threads // 32) < launch.tiles * problem.stripes
 
 
+# Seven columns of packets, copied ahead, would take 56 KiB of the 48 that a block may have.
+@example(Problem(Layout("packets", 4, 8), 25, 1, 1, 32, 1, table=False), DEVICES[1], 2, None)
 @given(problems(), st.sampled_from(DEVICES), st.sampled_from((None, 1, 2, 3)), st.sampled_from((None, 1, 4)))
 def test_matrix_products(problem: Problem, device: DeviceInfo, stages: int | None, pieces: int | None) -> None:
     launch = bitmatmul_launch(problem, device, Tuning(stages=stages, pieces=pieces))
