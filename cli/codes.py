@@ -88,11 +88,12 @@ def command(
         raise click.UsageError("--seconds, --rounds, --polish and --seed go with --search")
     from gfcode.gf import GF
     from gfcode.matrix.generator import FAMILIES, resolve_auto
-    from gfcode.params import check_shard_counts
+    from gfcode.params import check_matrix_size, check_shard_counts
 
     with parameter_errors():
         field = GF(w)
         check_shard_counts(k, m, w)
+        check_matrix_size(k, m)
         auto = resolve_auto(field, k, m)
         families = [_report(family, field, k, m) for family in FAMILIES]
         if plot is not None:

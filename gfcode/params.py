@@ -6,7 +6,15 @@ from typing import Literal
 
 from gfcode.errors import ParameterError
 
-__all__ = ["MAX_ELEMENTS", "PACKET_BYTES", "WORD_SIZES", "Layout", "LayoutName", "check_shard_counts"]
+__all__ = [
+    "MAX_ELEMENTS",
+    "PACKET_BYTES",
+    "WORD_SIZES",
+    "Layout",
+    "LayoutName",
+    "check_matrix_size",
+    "check_shard_counts",
+]
 
 LayoutName = Literal["packets", "words"]
 
@@ -72,8 +80,8 @@ def check_shard_counts(k: int, m: int, w: int) -> None:
     Raises
     ------
     ParameterError
-        If k < 1, m < 0, k + m exceeds 2^w + 1, the longest non-trivial MDS code known (codes with m ≤ 1 exist at any
-        length), or the parity matrix would have more than `MAX_ELEMENTS` elements.
+        If k < 1, m < 0, or k + m exceeds 2^w + 1, the longest non-trivial MDS code known (codes with m ≤ 1 exist at
+        any length).
     """
     if k < 1:
         raise ParameterError(f"k must be at least 1, not {k}")
@@ -83,6 +91,16 @@ def check_shard_counts(k: int, m: int, w: int) -> None:
         raise ParameterError(
             f"k + m = {k + m} shards are too many for GF(2^{w}), which has room for {2**w + 1}; use a larger w"
         )
+
+
+def check_matrix_size(k: int, m: int) -> None:
+    """Refuse parity matrices that are too large to be built.
+
+    Raises
+    ------
+    ParameterError
+        If there are more than `MAX_ELEMENTS` elements (a matrix without rows counts as one with one).
+    """
     if k * max(m, 1) > MAX_ELEMENTS:
         raise ParameterError(
             f"a parity matrix of {m} x {k} elements is too large; the limit is {MAX_ELEMENTS} elements, "

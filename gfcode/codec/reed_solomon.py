@@ -15,7 +15,7 @@ from gfcode.gf import GF
 from gfcode.matrix.certificate import Certificate, certify
 from gfcode.matrix.dense import Matrix
 from gfcode.matrix.generator import parity_matrix, resolve_auto
-from gfcode.params import PACKET_BYTES, Layout, LayoutName, check_shard_counts
+from gfcode.params import PACKET_BYTES, Layout, LayoutName, check_matrix_size, check_shard_counts
 
 if TYPE_CHECKING:
     from gfcode.codec.preset_codec import PresetCodec
@@ -98,6 +98,7 @@ class Codec(StorageCodec):
         self.n = self.k + self.m
         self.field = GF(self.w, polynomial)
         check_shard_counts(self.k, self.m, self.w)
+        check_matrix_size(self.k, self.m)
         self.layout = Layout(layout, self.w, packet_bytes)
         self.block_multiple = self.layout.strip_bytes
         if isinstance(matrix, str):

@@ -15,7 +15,7 @@ from gfcode.matrix.bitmatrix import element_ones
 from gfcode.matrix.certificate import certify
 from gfcode.matrix.dense import Matrix
 from gfcode.matrix.minors import allowance, count_minors
-from gfcode.params import check_shard_counts
+from gfcode.params import check_matrix_size, check_shard_counts
 
 __all__ = ["FAMILIES", "generator_matrix", "parity_matrix", "resolve_auto"]
 
@@ -215,9 +215,11 @@ def parity_matrix(family: str, field: Field, k: int, m: int) -> Matrix:
     Raises
     ------
     ParameterError
-        For an unknown family, shard counts that no code has, or more shards than the family has room for.
+        For an unknown family, shard counts that no code has, more shards than the family has room for, or a matrix
+        of more than `gfcode.params.MAX_ELEMENTS` elements.
     """
     check_shard_counts(k, m, field.w)
+    check_matrix_size(k, m)
     if family == "auto":
         family = resolve_auto(field, k, m)
     if family not in FAMILIES:
