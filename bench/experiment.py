@@ -136,6 +136,13 @@ def show(case: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def _store(result: dict[str, Any], path: str) -> None:
+    """Write what there is; after every point, so that a run that is stopped has measured something."""
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(result, file)
+
+
 def main(arguments: Sequence[str]) -> None:
     """Measure, print, store, draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -158,9 +165,7 @@ def main(arguments: Sequence[str]) -> None:
             for case in measure(point, options.rounds):
                 show(case)
                 cases.append(case)
-        os.makedirs(os.path.dirname(options.out) or ".", exist_ok=True)
-        with open(options.out, "w", encoding="utf-8") as file:
-            json.dump({"environment": info, "cases": cases}, file)
+            _store({"environment": info, "cases": cases}, options.out)
         print(f"written to {options.out}")
     if options.images:
         for path in draw(cases, options.images):

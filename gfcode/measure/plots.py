@@ -26,12 +26,10 @@ def subplots(rows: int, columns: int, *, size: tuple[float, float]) -> tuple[Any
         If matplotlib is not installed.
     """
     try:
-        import matplotlib as mpl  # noqa: PLC0415 - an extra
-        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - an extra
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError as error:
         raise GFCodeError(f"plots need matplotlib ({error}): pip install 'gfcode[bench]'") from error
-    mpl.rcParams["svg.hashsalt"] = "gfcode"
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False)
@@ -57,10 +55,13 @@ def save(figure: Any, path: str) -> None:
         For a name of another format.
     OSError
     """
+    import matplotlib as mpl  # noqa: PLC0415 - an extra
+
     check_name(path)
     kind = path.rpartition(".")[2].lower()
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
-    figure.savefig(path, format=kind, dpi=110, metadata=dates)
+    with mpl.rc_context({"svg.hashsalt": "gfcode", "svg.fonttype": "none"}):
+        figure.savefig(path, format=kind, dpi=110, metadata=dates)
 
 
 def plot_rows(rows: Sequence[Row], path: str) -> None:
