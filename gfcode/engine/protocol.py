@@ -18,7 +18,7 @@ from gfcode.errors import BlockError, ParameterError
 from gfcode.matrix.dense import Matrix
 from gfcode.params import Layout
 
-__all__ = ["Blocks", "Engine", "Operator", "Product"]
+__all__ = ["AddingOperator", "Blocks", "Engine", "Operator", "Product"]
 
 _BYTE: Final = np.dtype(np.uint8)
 
@@ -239,6 +239,21 @@ class Operator(Protocol):
         outputs : Blocks
             r blocks in each of as many stripes and of the same length, a multiple of the layout's `strip_bytes`.
             Owned by the caller, overwritten whole; must not overlap the inputs.
+        """
+        ...
+
+
+@runtime_checkable
+class AddingOperator(Operator, Protocol):
+    """An operator that can also add to its outputs, as patching parities needs it."""
+
+    def add(self, inputs: Blocks, outputs: Blocks) -> bool:
+        """Add matrix · `inputs` to `outputs`; False, and nothing is done, if this product cannot be added.
+
+        Parameters
+        ----------
+        inputs, outputs : Blocks
+            As in a call, except that the outputs hold what is added to.
         """
         ...
 

@@ -17,11 +17,13 @@ from gfcode.kernels.simd.target import Target
 __all__ = ["Drive", "context"]
 
 #: Places in the driver's context, in 8-byte words: how many inputs and outputs, the bytes after which to start over
-#: with the first step, how many steps; then for each step its function and its context.
-_INPUTS, _OUTPUTS, _CHUNK, _STEPS, _HEADER = 0, 1, 2, 3, 4
+#: with the first step, whether outputs are added to, how many steps; then for each step its function and its context.
+_INPUTS, _OUTPUTS, _CHUNK, _ADD, _STEPS, _HEADER = 0, 1, 2, 3, 4, 5
 
 
-def context(shape: tuple[int, int], *, chunk: int, steps: Sequence[tuple[int, int]]) -> npt.NDArray[np.int64]:
+def context(
+    shape: tuple[int, int], *, chunk: int, add: bool, steps: Sequence[tuple[int, int]]
+) -> npt.NDArray[np.int64]:
     """Build the driver's context.
 
     Parameters
@@ -29,10 +31,12 @@ def context(shape: tuple[int, int], *, chunk: int, steps: Sequence[tuple[int, in
     shape : (outputs, inputs)
     chunk : int
         Bytes of a block after which the steps start over.
+    add : bool
+        Whether the steps add to the outputs. They are then given whole vectors only, each of them once.
     steps : sequence of (int, int)
         Address of each kernel, and of its context.
     """
-    return np.array([shape[1], shape[0], chunk, len(steps), *itertools.chain(*steps)], np.int64)
+    return np.array([shape[1], shape[0], chunk, int(add), len(steps), *itertools.chain(*steps)], np.int64)
 
 
 class Drive:
@@ -50,42 +54,49 @@ class Drive:
         chunk, steps = f.word("%plan", _CHUNK), f.word("%plan", _STEPS)
         count = f.op(f"add i64 {given}, {made}")
         row = f.op(f"alloca ptr, i64 {count}, align 64")
+        # Blocks shorter than a vector are padded; so is what is left of longer ones where outputs are added to, as a
+        # vector that is moved back to end with its block would be added twice.
         short = f.op(f"icmp ult i64 %length, {width}")
-        room = f.op(f"select i1 {short}, i64 {f.op(f'mul i64 {count}, {width}')}, i64 0")
+        adding = f.op(f"icmp ne i64 {f.word('%plan', _ADD)}, 0")
+        apart = f.op(f"or i1 {short}, {adding}")
+        whole = f.op(f"select i1 {apart}, i64 {f.op(f'and i64 %length, {-width}')}, i64 %length")
+        rest = f.op(f"sub i64 %length, {whole}")
+        padded = f.op(f"icmp ne i64 {rest}, 0")
+        room = f.op(f"select i1 {padded}, i64 {f.op(f'mul i64 {count}, {width}')}, i64 0")
         scratch = f.op(f"alloca i8, i64 {room}, align 64")
-        reach = f.op(f"select i1 {short}, i64 {width}, i64 %length")
+
+        def run(begin: str, end: str) -> None:
+            with f.loop("0", steps) as step:
+                place = f.op(f"add i64 {f.op(f'shl i64 {step.index}, 1')}, {_HEADER}")
+                kernel = f.pointer("%plan", place)
+                context = f.pointer("%plan", f.op(f"add i64 {place}, 1"))
+                f.emit(f"call void {kernel}(ptr {context}, ptr {row}, i64 {begin}, i64 {end})")
+
         with f.loop("0", "%stripes") as stripe:
             sources = f.address("%inputs", f.op(f"mul i64 {f.op(f'mul i64 {stripe.index}, {given}')}, 8"))
             targets = f.address("%outputs", f.op(f"mul i64 {f.op(f'mul i64 {stripe.index}, {made}')}, 8"))
             _copy(f, sources, row, "0", given)
             _copy(f, targets, row, given, made)
-            with f.when(short):
-                self._pad(f, target, row, scratch, given, count)
-            with f.loop("0", reach, chunk) as part:
+            with f.when(f.op(f"icmp ne i64 {whole}, 0")), f.loop("0", whole, chunk) as part:
                 stop = f.op(f"add i64 {part.index}, {chunk}")
-                over = f.op(f"icmp ult i64 {reach}, {stop}")
-                stop = f.op(f"select i1 {over}, i64 {reach}, i64 {stop}")
-                with f.loop("0", steps) as step:
-                    place = f.op(f"add i64 {f.op(f'shl i64 {step.index}, 1')}, {_HEADER}")
-                    kernel = f.pointer("%plan", place)
-                    context = f.pointer("%plan", f.op(f"add i64 {place}, 1"))
-                    f.emit(f"call void {kernel}(ptr {context}, ptr {row}, i64 {part.index}, i64 {stop})")
-            with f.when(short), f.loop("0", made) as output:
-                place = f.op(f"add i64 {output.index}, {given}")
-                source = f.pointer(row, place)
-                _copy_bytes(f, source, f.pointer(targets, output.index), "%length")
+                over = f.op(f"icmp ult i64 {whole}, {stop}")
+                run(part.index, f.op(f"select i1 {over}, i64 {whole}, i64 {stop}"))
+            with f.when(padded):
+                self._pad(f, target, row, scratch, count, whole, rest)
+                run("0", str(width))
+                with f.loop("0", made) as output:
+                    copy = f.pointer(row, f.op(f"add i64 {output.index}, {given}"))
+                    _copy_bytes(f, copy, f.address(f.pointer(targets, output.index), whole), rest)
         return f.text()
 
-    def _pad(self, f: Function, target: Target, row: str, scratch: str, given: str, count: str) -> None:
-        """Put a zero-padded copy of each block, one vector long, in its place."""
+    def _pad(self, f: Function, target: Target, row: str, scratch: str, count: str, begin: str, length: str) -> None:
+        """Put a zero-padded copy of the bytes of each block from `begin` on, one vector long, in its place."""
         width = target.vector_bytes
         with f.loop("0", count) as block:
             copy = f.address(scratch, f.op(f"mul i64 {block.index}, {width}"))
             f.store(target.vector, "zeroinitializer", copy, 16)
             place = f.op(f"getelementptr ptr, ptr {row}, i64 {block.index}")
-            source = f.load("ptr", place, 8)
-            with f.when(f.op(f"icmp ult i64 {block.index}, {given}")):
-                _copy_bytes(f, source, copy, "%length")
+            _copy_bytes(f, f.address(f.load("ptr", place, 8), begin), copy, length)
             f.store("ptr", copy, place, 8)
 
 

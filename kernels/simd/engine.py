@@ -113,7 +113,7 @@ class SimdEngine:
             bound.append((symbols[step.kernel.name], address_of(context)))
         if self._drive is None:
             self._drive = _CALL(self._compiler.address(drive.Drive()))
-        plan = drive.context(shape, chunk=steps.chunk, steps=bound)
+        plan = drive.context(shape, chunk=steps.chunk, add=steps.add, steps=bound)
         return _Bound(self._drive, plan, kept)
 
     def test(self, bound: "_Bound", product: Product) -> None:
@@ -159,30 +159,20 @@ class _Bound:
 class SimdOperator:
     """A product bound to kernels; see `gfcode.engine.protocol.Operator`."""
 
-    __slots__ = ("_bound", "_engine", "_moved", "_multiple", "_shape", "product")
+    __slots__ = ("_adding", "_bound", "_engine", "_moved", "_strip", "product")
 
     def __init__(self, engine: SimdEngine, product: Product) -> None:
         self.product = product
         self._engine = engine
-        self._shape = product.matrix.shape
-        self._moved = sum(self._shape)
-        self._multiple = product.layout.strip_bytes
+        self._moved = sum(product.matrix.shape)
+        self._strip = product.layout.strip_bytes
         self._bound: dict[Way, _Bound] = {}
+        self._adding: _Bound | None = None
         self._bind(Way.CACHED)
 
     def __call__(self, inputs: Blocks, outputs: Blocks) -> None:
         """Overwrite `outputs` with matrix · `inputs`."""
-        stripes, made, length = outputs.stripes, outputs.count, outputs.length
-        shape = self._shape
-        if (inputs.stripes, inputs.count, made, inputs.length) != (stripes, shape[1], shape[0], length):
-            raise BlockError(
-                f"a product of shape {shape} takes {shape[1]} inputs and {shape[0]} outputs of one length, not "
-                f"{inputs.count} of {inputs.length} bytes and {made} of {length} bytes "
-                f"(in {inputs.stripes} and {stripes} stripes)"
-            )
-        if length % self._multiple:
-            raise BlockError(f"{length} bytes are no multiple of the layout's {self._multiple}")
-        if not length or not stripes or not made:
+        if not self._check(inputs, outputs):
             return
         way = self._way(inputs, outputs)
         bound = self._bound.get(way)
@@ -190,12 +180,39 @@ class SimdOperator:
             bound = self._bind(way)
         bound(inputs, outputs)
 
+    def add(self, inputs: Blocks, outputs: Blocks) -> bool:
+        """Add matrix · `inputs` to `outputs`; see `gfcode.engine.protocol.AddingOperator`."""
+        if self._adding is None:
+            steps = Planner(self.product, self._engine.target).adding()
+            if steps is None:
+                return False
+            bound = self._engine.bind(steps, self.product.matrix.shape)
+            self._engine.test(bound, self.product)
+            self._adding = bound
+        if self._check(inputs, outputs):
+            self._adding(inputs, outputs)
+        return True
+
+    def _check(self, inputs: Blocks, outputs: Blocks) -> bool:
+        """Refuse blocks that are not what the product takes; tell whether there is anything to do."""
+        made, given = self.product.matrix.shape
+        stripes, length = outputs.stripes, outputs.length
+        if inputs.count != given or outputs.count != made or inputs.stripes != stripes or inputs.length != length:
+            raise BlockError(
+                f"a product of shape {(made, given)} takes {given} inputs and {made} outputs of one length, not "
+                f"{inputs.count} of {inputs.length} bytes and {outputs.count} of {length} bytes "
+                f"(in {inputs.stripes} and {stripes} stripes)"
+            )
+        if length % self._strip:
+            raise BlockError(f"{length} bytes are no multiple of the layout's {self._strip}")
+        return bool(length and stripes and made)
+
     def _way(self, inputs: Blocks, outputs: Blocks) -> Way:
         """Choose how to go about it from the size and place of the blocks."""
         stripe = outputs.length * self._moved
         if (stripe >= _STREAM_STRIPE or stripe * outputs.stripes >= _STREAM_BATCH) and _aligned(outputs):
             return Way.STREAMING
-        if self._shape[1] >= _NEAR_WAYS and outputs.length >= _PAGE:
+        if self.product.matrix.shape[1] >= _NEAR_WAYS and outputs.length >= _PAGE:
             table = inputs.table
             if (int(table[0, 0]) ^ int(table[0, -1])) % _PAGE == 0:
                 return Way.ALIASED

@@ -1,7 +1,7 @@
 """Which kernels run a product, in which order, on which blocks: pure decisions, nothing is compiled here."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cached_property
 from typing import Any
@@ -35,8 +35,10 @@ _NEAR = 56 << 10
 _MAX_EXPONENT = 4
 #: Inputs of one run of threaded constants; more take a run each, so that a strip of all of them stays in the cache.
 _MAX_INPUTS = 48
-#: Bytes to read ahead from memory, and from a cache where there are more inputs than the CPU follows by itself.
-_AHEAD_FAR, _AHEAD, _FOLLOWED = 1024, 512, 12
+#: Bytes to read ahead from memory, and from a cache.
+_AHEAD_FAR, _AHEAD = 1024, 512
+#: How many inputs are more than the CPU follows by itself, yet not too many to be in the cache that this pays for.
+_FOLLOWED = range(13, 41)
 #: Rows and columns from which transforms pay, and the longest transform, whose scratch is on the stack.
 _FFT_ROWS, _MAX_FFT = 6, 1 << 11
 #: Places of the bit matrix of a product that is run plane by plane.
@@ -72,10 +74,13 @@ class Steps:
     steps : tuple of Step
     chunk : int
         Bytes of a block after which the steps start over.
+    add : bool
+        Whether the steps add to the outputs.
     """
 
     steps: tuple[Step, ...]
     chunk: int = _WHOLE
+    add: bool = False
 
 
 class Way(Enum):
@@ -133,20 +138,28 @@ class Planner:
         return total if (total <= 1).all() else None
 
     def steps(self, way: Way) -> Steps:
-        """Return the plan."""
-        streaming = way is Way.STREAMING
+        """Return the plan for outputs that are overwritten."""
         if self.product.layout.name == "words":
-            return self._fft(streaming=streaming) or self._words(streaming=streaming)
+            return self._fft(way) or self._words(way)
         if len(self.unit_rows) == self.rows:
-            return self._words(streaming=streaming)
-        if self.product.layout.packet_bytes == PACKET:
-            if steps := self._horner(way):
-                return steps
-            if self.field.w <= _MAX_THREADED:
-                return self._constants(way)
+            return self._words(way)
+        if self._threaded:
+            return self._horner(way) or self._constants(way)
+        if self.product.layout.packet_bytes == PACKET and (steps := self._horner(way)):
+            return steps
         return self._planes()
 
-    def _words(self, *, streaming: bool) -> Steps:
+    def adding(self) -> Steps | None:
+        """Return the plan for outputs that are added to; None where no kernel does that."""
+        if self.product.layout.name == "words" or len(self.unit_rows) == self.rows:
+            return self._words(Way.CACHED, add=True)
+        return self._constants(Way.CACHED, add=True) if self._threaded else None
+
+    @property
+    def _threaded(self) -> bool:
+        return self.product.layout.packet_bytes == PACKET and self.field.w <= _MAX_THREADED
+
+    def _words(self, way: Way, *, add: bool = False) -> Steps:
         """Rows by their products with bytes, some at a time, sums beside them."""
         general = [row for row in range(self.rows) if row not in self.unit_rows]
         derived = self.derived if len(general) - 1 <= MAX_ROWS else None
@@ -154,56 +167,49 @@ class Planner:
             general = general[:-1]
         units = list(self.unit_rows)
         groups = -(-len(general) // MAX_ROWS)
+        plain = WordsKernel(self.field.w, 0, streaming=way is Way.STREAMING, add=add)
+        # Plain sums leave reading ahead to the CPU, and with several groups inputs are close by.
+        ahead = _AHEAD if self.columns in _FOLLOWED and groups == 1 else 0
+        ahead = _AHEAD_FAR if way is Way.STREAMING else ahead
         steps: list[Step] = []
         for index in range(groups):
             mine = general[index * len(general) // groups : (index + 1) * len(general) // groups]
-            # With several groups the inputs come from the nearest cache for all but the first.
-            near = groups > 1
+            kernel = replace(plain, rows=len(mine), ahead=ahead)
             if derived is not None:
-                steps.append(self._step(mine, self.rows - 1, derived, fold=True, streaming=streaming))
+                steps.append(self._step(replace(kernel, summed=True, fold=True), mine, self.rows - 1, derived))
             elif units and index == 0:
                 row = units.pop(0)
-                steps.append(self._step(mine, row, self.values[row], near=near, streaming=streaming))
+                steps.append(self._step(replace(kernel, summed=True), mine, row, self.values[row]))
             else:
-                steps.append(self._step(mine, None, None, near=near, streaming=streaming))
-        steps += [self._step([], row, self.values[row], near=True, streaming=streaming) for row in units]
-        chunk = _WHOLE
-        if len(steps) > 1:
-            chunk = max(_NEAR // self.columns // 512 * 512, 512)
-        return Steps(tuple(steps), chunk)
+                steps.append(self._step(kernel, mine, None, None))
+        steps += [self._step(replace(plain, summed=True), [], row, self.values[row]) for row in units]
+        chunk = max(_NEAR // self.columns // 512 * 512, 512) if len(steps) > 1 else _WHOLE
+        return Steps(tuple(steps), chunk, add)
 
     def _step(
-        self,
-        rows: Sequence[int],
-        sum_row: int | None,
-        ones: npt.NDArray[np.int64] | None,
-        *,
-        fold: bool = False,
-        near: bool = False,
-        streaming: bool,
+        self, kernel: WordsKernel, rows: Sequence[int], sum_row: int | None, ones: npt.NDArray[np.int64] | None
     ) -> Step:
-        """Bind some general rows, and the row that sums the inputs (and outputs, after them) marked in `ones`."""
+        """Bind some general rows, and the row that sums the inputs marked in `ones`."""
         values = self.values[list(rows)]
         used = (values != 0).any(0)
         first: list[int] = []
         if ones is not None:
             first = np.flatnonzero(ones).tolist()
-            used[[place for place in first if place < self.columns]] = False
+            used[first] = False
         order = first + np.flatnonzero(used).tolist()
-        way = multiplication(self.field.w, self.target)
-        table = way.table(self.field, values[:, order]) if rows else np.empty((0, len(order), 8), np.uint8)
+        table = np.empty((0, len(order), 8), np.uint8)
+        if rows:
+            table = multiplication(self.field.w, self.target).table(self.field, values[:, order])
         context = words.bind(
             table,
             inputs=order,
             summed=len(first),
             outputs=[self.columns + row for row in [*rows, *([] if sum_row is None else [sum_row])]],
         )
-        ahead = 0  # plain sums leave that to the CPU
-        if rows:
-            ahead = _AHEAD_FAR if streaming else _AHEAD if len(order) > _FOLLOWED and not near else 0
-        return Step(WordsKernel(self.field.w, len(rows), sum_row is not None, fold, streaming, ahead), context)
+        return Step(kernel, context)
 
     def _horner(self, way: Way) -> Steps | None:
+        """Rows of powers of x, if all are that."""
         if self.columns < 2 or not self.values.all() or self.field.w < 3:
             return None
         x = self.field.alpha
@@ -223,20 +229,21 @@ class Planner:
         context = horner.bind(inputs=range(self.columns), outputs=range(self.columns, self.columns + self.rows))
         return Steps((Step(kernel, context),))
 
-    def _constants(self, way: Way) -> Steps:
+    def _constants(self, way: Way, *, add: bool = False) -> Steps:
         """Rows by threaded constants; the derived row as a sum of inputs and of the rows before it."""
-        streaming = way is Way.STREAMING
         kernel = ConstantsKernel(self.field.w, self.field.polynomial)
         costs = multiplier_costs(self.field.w, self.field.polynomial)
+        streaming = way is Way.STREAMING
         values = self.values
         inputs = list(range(self.columns))
-        # Rows written past the caches are not to be read again, and memory is the limit then anyway.
-        if self.derived is not None and not streaming:
+        # Rows written past the caches are not to be read again, and memory is the limit then anyway; rows that are
+        # added to are not what was added.
+        if self.derived is not None and not streaming and not add:
             values = np.concatenate([values, np.zeros((self.rows, self.rows), np.int64)], axis=1)
             values[-1, : self.columns] = self.derived
             values[-1, self.columns : -1] = 1
             inputs = list(range(self.columns + self.rows))
-        steps: list[Step] = []
+        steps = []
         groups = -(-self.columns // _MAX_INPUTS)
         for index in range(groups):
             low = index * self.columns // groups
@@ -245,11 +252,11 @@ class Planner:
                 constants.chain(self.field, line[low:high], inputs[low:high], self.columns + row, costs)
                 for row, line in enumerate(values.tolist())
             ]
-            arguments = {"rows": rows, "resume": index > 0, "streaming": streaming and groups == 1}
+            arguments = {"rows": rows, "resume": add or index > 0, "streaming": streaming and groups == 1}
             steps.append(Step(kernel, arguments=arguments))
-        return Steps(tuple(steps), self.field.w * PACKET if groups > 1 else _WHOLE)
+        return Steps(tuple(steps), self.field.w * PACKET if groups > 1 else _WHOLE, add)
 
-    def _fft(self, *, streaming: bool) -> Steps | None:
+    def _fft(self, way: Way) -> Steps | None:
         """Run the family `fft` by transforms where its rows are many enough."""
         size = 1 << (self.rows - 1).bit_length()
         if self.rows < _FFT_ROWS or self.columns < _FFT_ROWS or size > _MAX_FFT:
@@ -260,7 +267,7 @@ class Planner:
             return None
         outputs = range(self.columns, self.columns + self.rows)
         context = fft.bind(self.field, self.target, inputs=range(self.columns), outputs=outputs)
-        return Steps((Step(FftKernel(self.field.w, streaming), context),))
+        return Steps((Step(FftKernel(self.field.w, way is Way.STREAMING), context),))
 
     def _planes(self) -> Steps:
         layout = self.product.layout

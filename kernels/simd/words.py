@@ -44,6 +44,8 @@ class WordsKernel:
         Whether the XOR row includes the general rows.
     streaming : bool
         Whether outputs bypass the caches; they must then be congruent modulo the vector width.
+    add : bool
+        Whether outputs are added to; blocks are then whole vectors.
     ahead : int
         Bytes to read ahead of what is needed; 0 leaves that to the CPU, which follows some dozen blocks at once.
     """
@@ -54,11 +56,13 @@ class WordsKernel:
     fold: bool = False
     streaming: bool = False
     ahead: int = 0
+    add: bool = False
 
     @property
     def name(self) -> str:
         """Symbol of the kernel."""
         flags = ("s" if self.summed else "") + ("f" if self.fold else "") + ("n" if self.streaming else "")
+        flags += "a" if self.add else ""
         kind = "xor" if not self.rows else "words16_" if self.w == 16 else "words"
         return f"{kind}{self.rows}{flags}{self.ahead or ''}"
 
@@ -169,15 +173,16 @@ class _Writer:
                 line += self.way.join(f, values[start : start + self.way.group])
             results.append(line)
         if kernel.summed:
-            total = values[kernel.rows * held :]
+            sums = values[kernel.rows * held :]
             if kernel.fold:
-                total = [self._xor([value, *(line[step] for line in results)]) for step, value in enumerate(total)]
-            results.append(total)
+                sums = [self._xor([value, *(line[step] for line in results)]) for step, value in enumerate(sums)]
+            results.append(sums)
         for output, line in zip(self.outputs, results, strict=True):
             base = f.address(output, position)
             for step, value in enumerate(line[:steps]):
                 pointer = f.address(base, step * self.width)
-                f.store(kind, value, pointer, self.width if streaming else 1, streaming=streaming)
+                total = self._xor([value, f.load(kind, pointer)]) if kernel.add else value
+                f.store(kind, total, pointer, self.width if streaming else 1, streaming=streaming)
 
     def _xor(self, names: Sequence[str]) -> str:
         total = names[0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gfcode.engine.buffers import allocate
-from gfcode.engine.protocol import Blocks, Product
+from gfcode.engine.protocol import AddingOperator, Blocks, Product
 from gfcode.gf import GF
 from gfcode.kernels.simd import engine as engine_module
 from gfcode.kernels.simd.engine import SimdEngine
@@ -116,6 +116,31 @@ def test_outputs_that_bypass_the_caches(target: str, layout: Layout, monkeypatch
                 outputs = allocate(2, product.matrix.shape[0], data.shape[2])
                 engine(target).prepare(product)(Blocks.of_array(data), Blocks.of_array(outputs, writable=True))
                 assert (outputs == expected(product, data)).all()
+
+
+@layouts
+def test_adding_to_outputs(target: str, layout: Layout) -> None:
+    field = GF(layout.w)
+    chance = np.random.default_rng(10)
+    for rows, columns in ((1, 1), (4, 1), (4, 6), (6, 5)):
+        random = chance.integers(0, field.order, (rows, columns))
+        first_ones, derived = random.copy(), random.copy()
+        first_ones[0] = 1
+        derived[-1] = np.bitwise_xor.reduce(derived[:-1], axis=0) ^ chance.integers(0, 2, columns)
+        for values in (random, first_ones, derived):
+            product = Product(Matrix(field, values), layout)
+            operator = engine(target).prepare(product)
+            assert isinstance(operator, AddingOperator)
+            for length in (layout.strip_bytes, 23 * layout.strip_bytes, 128 * layout.strip_bytes):
+                data, _ = placed(chance, chance.integers(0, 256, (2, columns, length), np.uint8), 3)
+                outputs, memory = placed(chance, chance.integers(0, 256, (2, rows, length), np.uint8), 5)
+                before = memory.copy()
+                if not operator.add(Blocks.of_array(data), Blocks.of_array(outputs, writable=True)):
+                    assert layout.name == "packets"
+                    assert layout.w > 8 or layout.packet_bytes != 64
+                else:
+                    outputs ^= expected(product, data)  # what was added, added again, is gone
+                assert (memory == before).all()
 
 
 @pytest.mark.parametrize("w", [4, 8, 16])
