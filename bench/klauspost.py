@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
@@ -30,7 +29,6 @@ def build(folder: str) -> str:
     program = os.path.join(folder, "klauspost")
     environment = {
         **os.environ, "GO111MODULE": "off", "GOPATH": gopath, "GOFLAGS": "", "CGO_ENABLED": "0",
-        "GOCACHE": os.path.join(tempfile.gettempdir(), "gfcode-bench-go"),
     }  # fmt: skip
     done = subprocess.run(
         [go, "build", "-o", program, _SOURCE], env=environment, capture_output=True, text=True, check=False

@@ -17,6 +17,15 @@ _GREYS = ("0.25", "0.6", "0.85", "0.95", "0.45", "0.75")
 _SUFFIXES = ("svg", "png", "pdf")
 
 
+def _matplotlib() -> Any:
+    """Return matplotlib, or say what would bring it."""
+    try:
+        import matplotlib as mpl  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise GFCodeError(f"plots need matplotlib ({error}): pip install 'gfcode[bench]'") from error
+    return mpl
+
+
 def subplots(rows: int, columns: int, *, size: tuple[float, float]) -> tuple[Any, Any]:
     """Return a figure, and an array of shape (rows, columns) of its axes.
 
@@ -25,11 +34,10 @@ def subplots(rows: int, columns: int, *, size: tuple[float, float]) -> tuple[Any
     GFCodeError
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - an extra
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError as error:
-        raise GFCodeError(f"plots need matplotlib ({error}): pip install 'gfcode[bench]'") from error
+    _matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - an extra
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False)
@@ -55,12 +63,10 @@ def save(figure: Any, path: str) -> None:
         For a name of another format.
     OSError
     """
-    import matplotlib as mpl  # noqa: PLC0415 - an extra
-
     check_name(path)
     kind = path.rpartition(".")[2].lower()
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
-    with mpl.rc_context({"svg.hashsalt": "gfcode", "svg.fonttype": "none"}):
+    with _matplotlib().rc_context({"svg.hashsalt": "gfcode", "svg.fonttype": "none"}):
         figure.savefig(path, format=kind, dpi=110, metadata=dates)
 
 
