@@ -21,7 +21,7 @@ from gfcode.codec.arguments import (
 )
 from gfcode.codec.plan import Plan, Planner
 from gfcode.engine.protocol import Blocks, Operator, Product
-from gfcode.errors import BlockError
+from gfcode.errors import BlockError, ParameterError
 from gfcode.matrix.dense import Matrix
 from gfcode.params import Layout
 
@@ -230,7 +230,10 @@ class BlockCodec(ABC):
             If shards must be computed and fewer than k are given.
         BlockError, ParameterError
         """
-        wanted = tuple(want)
+        try:
+            wanted = tuple(want)
+        except TypeError:
+            raise ParameterError(f"want is {want!r}, not shard indices in a list") from None
         if out is None and type(shards) is dict:
             quick = self._plans().reconstruct_lean(shards, wanted, self.block_multiple)
             if quick is not None:

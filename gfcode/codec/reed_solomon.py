@@ -109,7 +109,7 @@ class Codec(StorageCodec):
             self.parity = self._explicit(matrix)
         self.certificate: Certificate = certify(self.parity)
         self._demand = engine
-        self._engine = get_engine(engine) if engine is None or isinstance(engine, str) else engine
+        self._engine = _engine_of(engine)
         self._encoder: Operator | None = None
         self._planner: Planner | None = None
 
@@ -178,7 +178,7 @@ class Codec(StorageCodec):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         engine = self._demand
-        self._engine = get_engine(engine) if engine is None or isinstance(engine, str) else engine
+        self._engine = _engine_of(engine)
         self._encoder = self._planner = None
 
     @property
@@ -215,3 +215,12 @@ def _integer(name: str, value: int) -> int:
         return as_index(value)
     except TypeError:
         raise ParameterError(f"{name} must be an integer, not {value!r}") from None
+
+
+def _engine_of(demand: object) -> Engine:
+    """Return the engine that a caller asked for by name, or gave."""
+    if demand is None or isinstance(demand, str):
+        return get_engine(demand)
+    if not isinstance(demand, Engine):
+        raise ParameterError(f"engine is {demand!r}, neither an engine nor the name of one")
+    return demand

@@ -163,6 +163,14 @@ def test_the_engine_demanded_is_the_engine_used(monkeypatch: pytest.MonkeyPatch)
     assert Codec(3, 2, engine="auto").engine.name in {"simd", "numba"}
 
 
+def test_what_is_no_engine_and_what_are_no_shards_is_refused() -> None:
+    nothing: Any = 3
+    with pytest.raises(ParameterError, match="engine is 3, neither an engine nor the name of one"):
+        Codec(3, 2, engine=nothing)
+    with pytest.raises(ParameterError, match="want is 3, not shard indices in a list"):
+        Codec(3, 2).reconstruct({0: b"", 1: b"", 2: b""}, want=nothing)
+
+
 def test_repr_says_how_to_make_the_codec_again() -> None:
     for codec in (Codec(3, 2, engine="numpy"), Codec(4, 2, 16, "cauchy", "words"), Codec(4, 2, packet_bytes=8)):
         again = eval(repr(codec), {"Codec": Codec})  # noqa: S307 - that is what a repr is for
