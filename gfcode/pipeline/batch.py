@@ -25,8 +25,9 @@ _ROW_BYTES = 512 * 1024
 _BATCH_BYTES = 16 * 1024 * 1024
 #: Most frames of a row; every frame has Python objects.
 _MAX_FRAMES = 256
-#: Rows start this much behind a multiple of 4096: nine cache lines, so that 64 rows fall into different sets.
-_STAGGER = 576
+#: Rows start this much behind a multiple of 4096: 21 cache lines, so that 64 rows fall into different sets, and so that
+#: the strips of 512 bytes that kernels take of each row at a time stay apart modulo a page.
+_STAGGER = 1344
 _HUGE_PAGE = 2 * 1024 * 1024
 _WORDS = (HEADER_BYTES - COVER) // 8
 
