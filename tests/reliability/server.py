@@ -23,10 +23,13 @@ from typing import Any, NoReturn, Self
 
 from tests.reliability.faultlib import Action, Kind, fault_library
 
-__all__ = ["Fault", "Outcome", "Server"]
+__all__ = ["NOT_BEGUN", "Fault", "Outcome", "Server"]
 
 #: Seconds after which a run counts as hung.
 LIMIT = 60.0
+#: Exit code of a run that a signal met before the command handled any.
+NOT_BEGUN = 99
+_HELD = {signal.SIGINT, signal.SIGTERM}
 
 
 @dataclass(frozen=True)
@@ -163,11 +166,12 @@ def _child(arguments: list[str], fault: dict[str, Any], library: Any, streams: t
         os.fsencode(fault["victim"]),
     )  # fmt: skip
     sys.argv = ["gfcode", *arguments]
-    code = 1
+    code = NOT_BEGUN
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
         run()
     except SystemExit as done:
-        code = done.code if isinstance(done.code, int) else code
+        code = done.code if isinstance(done.code, int) else 1
     except BaseException:  # noqa: BLE001  (as the interpreter itself does at its end)
         traceback.print_exc()
     finally:
@@ -180,9 +184,11 @@ def _serve_one(request: dict[str, Any], library: Any) -> dict[str, Any]:
     """Run one command in a child."""
     library.fault_reset()
     streams = (os.memfd_create("stdout"), os.memfd_create("stderr"))
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
     child = os.fork()
     if not child:
         _child(request["arguments"], request["fault"], library, streams)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
     process = os.pidfd_open(child)
     poll = select.poll()
     poll.register(process, select.POLLIN)

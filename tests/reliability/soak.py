@@ -63,6 +63,9 @@ def _disturbed(pool: ProcessPoolExecutor, crashes: int, faults: int, seed: int) 
 
 def report(scale: float, seed: int) -> str:
     """Run the campaigns and return the table of what they counted."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=PAGE.parent, check=False
+    ).stdout.strip()
     started = time.monotonic()
     crashes, faults = (max(1, round(count * scale)) for count in (CRASHES, FAULTS))
     rot, hostile = (max(1, round(count * scale)) for count in (ROT, HOSTILE))
@@ -73,8 +76,8 @@ def report(scale: float, seed: int) -> str:
         rows.append(
             f"| Rot | {sum(counts.values()):,} damaged sets | {counts['intact']:,} found intact, "
             f"{counts['repaired']:,} repaired byte for byte, {lost:,} lost and reported so, "
-            f"{counts['the other set']:,} with more of another set, {counts['refused to guess']:,} refused though "
-            f"frames enough lie somewhere (in files that the rest of them belies); **0 wrong bytes with success** |"
+            f"{counts['the other set']:,} with more of another set, {counts['refused to guess']:,} refused for want of "
+            f"a choice between two sets, or as frames lie in files that belie them; **0 wrong bytes with success** |"
         )
         print(rows[-1], flush=True)
         if why_not():
@@ -99,9 +102,6 @@ def report(scale: float, seed: int) -> str:
             + ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))
             + "; 0 other exceptions, 0 files written elsewhere |"
         )
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=PAGE.parent, check=False
-    ).stdout.strip()
     head = (
         f"gfcode {version('gfcode')}{f' ({commit})' if commit else ''}, Python {platform.python_version()}, "
         f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%d}, seed {seed}, {time.monotonic() - started:.0f} s:"
