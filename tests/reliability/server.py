@@ -23,12 +23,12 @@ from typing import Any, NoReturn, Self
 
 from tests.reliability.faultlib import Action, Kind, fault_library
 
-__all__ = ["NOT_BEGUN", "Fault", "Outcome", "Server"]
+__all__ = ["OUTSIDE", "Fault", "Outcome", "Server"]
 
 #: Seconds after which a run counts as hung.
 LIMIT = 60.0
-#: Exit code of a run that a signal met before the command handled any.
-NOT_BEGUN = 99
+#: Exit code of a run that a signal met before the command handled any, or when it was over.
+OUTSIDE = 99
 _HELD = {signal.SIGINT, signal.SIGTERM}
 
 
@@ -166,7 +166,7 @@ def _child(arguments: list[str], fault: dict[str, Any], library: Any, streams: t
         os.fsencode(fault["victim"]),
     )  # fmt: skip
     sys.argv = ["gfcode", *arguments]
-    code = NOT_BEGUN
+    code = OUTSIDE
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
         run()
