@@ -87,7 +87,7 @@ def compile_kernel(function: Callable[..., None], name: str, signature: Any) -> 
     function : function
         Its code is Python that numba compiles; whatever it calls is made by `helper`.
     name : str
-        Names the kernel in the cache: distinct for distinct code within this package.
+        Names the kernel in the cache and in machine code: distinct for distinct code within this package.
     signature : numba signature
 
     Returns
@@ -95,7 +95,7 @@ def compile_kernel(function: Callable[..., None], name: str, signature: Any) -> 
     callable
         Accepts arguments of these types only.
     """
-    function.__name__ = name
+    function.__name__ = function.__qualname__ = name
     dispatcher = _KernelDispatcher(function, targetoptions={"nopython": True, "nogil": True, "boundscheck": False})
     dispatcher.enable_caching()
     dispatcher.compile(signature)
@@ -104,7 +104,16 @@ def compile_kernel(function: Callable[..., None], name: str, signature: Any) -> 
     return compiled
 
 
-def helper(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a function that kernels call; it becomes part of the kernel's machine code."""
+def helper(function: Callable[..., None], *key: object) -> Callable[..., None]:
+    """Make a function that kernels call; it becomes part of the kernel's machine code.
+
+    Parameters
+    ----------
+    function : function
+    key : object
+        What the code depends on beyond its text, as a closure does. Kernels that different processes compiled and kept
+        are loaded into one, where functions of one name are taken for one function: the name must say what it computes.
+    """
+    function.__qualname__ = "_".join([function.__qualname__, *map(str, key)])
     compiled: Callable[..., None] = numba.njit(nogil=True, boundscheck=False)(function)
     return compiled

@@ -44,7 +44,6 @@ def _packets_step(size: int) -> Callable[..., None]:
     """Make the function that computes `size` bytes of every packet of one strip of all outputs."""
     zero, load, store, xor = vector_functions(size)
 
-    @helper
     def step(
         sources: Any, targets: Any, position: Any, w: Any, packet: Any, starts: Any, entries: Any
     ) -> None:  # pragma: no cover - runs compiled
@@ -60,14 +59,13 @@ def _packets_step(size: int) -> Callable[..., None]:
                 store(target + np.uint64(b) * packet, total)
                 row += np.uint64(1)
 
-    return step
+    return helper(step, size)
 
 
 def _packets_group() -> Callable[..., None]:
     """Make the function that computes four lines, `gap` bytes apart, of every packet of all outputs."""
     zero, load, store, xor = vector_functions(_LINE)
 
-    @helper
     def group(
         sources: Any, targets: Any, position: Any, gap: Any, w: Any, packet: Any, starts: Any, entries: Any
     ) -> None:  # pragma: no cover - runs compiled
@@ -92,7 +90,7 @@ def _packets_group() -> Callable[..., None]:
                 store(address + gap3, total3)
                 row += np.uint64(1)
 
-    return group
+    return helper(group, _LINE)
 
 
 _word, _line, _group = _packets_step(8), _packets_step(_LINE), _packets_group()
@@ -165,7 +163,6 @@ def _words_step(size: int, w: int) -> Callable[..., None]:
     zero, load, store, xor = vector_functions(size)
     double = doubling(size, w)
 
-    @helper
     def step(
         sources: Any, targets: Any, position: Any, polynomial: Any, starts: Any, entries: Any
     ) -> None:  # pragma: no cover - runs compiled
@@ -179,7 +176,7 @@ def _words_step(size: int, w: int) -> Callable[..., None]:
                 row += np.uint64(1)
             store(targets[i] + position, total)
 
-    return step
+    return helper(step, size, w)
 
 
 @lru_cache

@@ -66,6 +66,37 @@ def test_kernels_are_compiled_once_and_garbage_is_compiled_anew(tmp_path: Path) 
     assert run(cache) == (1, 0)
 
 
+# Checks the products of the layouts that are named, such as words8, at lengths that take each function of a kernel.
+LAYOUTS_PROGRAM = """
+import sys
+import numpy as np
+from gfcode.engine.protocol import Blocks, Product
+from gfcode.engine.registry import get_engine
+from gfcode.gf import GF
+from gfcode.matrix.dense import Matrix
+from gfcode.params import Layout
+
+for text in sys.argv[1:]:
+    name, w = text.rstrip("0123456789"), int(text.lstrip("packetswords"))
+    layout = Layout(name, w)
+    product = Product(Matrix(GF(w), [[1, 2, 3], [7, 0, 11]]), layout)
+    for strips in (1, 20, 300):
+        data = np.random.default_rng(1).integers(0, 256, (1, 3, strips * layout.strip_bytes), dtype=np.uint8)
+        results = [np.zeros((1, 2, data.shape[2]), np.uint8) for _ in range(2)]
+        for engine, result in zip(("numba", "numpy"), results):
+            get_engine(engine).prepare(product)(Blocks.of_array(data), Blocks.of_array(result))
+        assert (results[0] == results[1]).all(), (text, strips)
+"""
+
+
+def test_kernels_kept_by_several_processes_work_together_in_one(tmp_path: Path) -> None:
+    """Machine code from several processes, each of which compiled its kernel first, meets in one by its names."""
+    environment = {**os.environ, ENVIRONMENT_VARIABLE: str(tmp_path)}
+    layouts = ["words8", "words4", "packets8"]
+    for texts in ([layouts[0]], [layouts[1]], [layouts[2]], layouts, layouts[::-1]):
+        subprocess.run([sys.executable, "-c", LAYOUTS_PROGRAM, *texts], env=environment, check=True)
+
+
 def test_an_unusable_cache_directory_warns_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     assert run(tmp_path / "file") == (1, 1)
