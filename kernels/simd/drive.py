@@ -18,25 +18,25 @@ __all__ = ["Drive", "context"]
 
 #: Places in the driver's context, in 8-byte words: how many inputs and outputs, the bytes after which to start over
 #: with the first step, whether outputs are added to, how many steps; then for each step its function and its context.
-_INPUTS, _OUTPUTS, _CHUNK, _ADD, _STEPS, _HEADER = 0, 1, 2, 3, 4, 5
+_INPUTS, _OUTPUTS, _PIECE, _ADD, _STEPS, _HEADER = 0, 1, 2, 3, 4, 5
 
 
 def context(
-    shape: tuple[int, int], *, chunk: int, add: bool, steps: Sequence[tuple[int, int]]
+    shape: tuple[int, int], *, piece: int, add: bool, steps: Sequence[tuple[int, int]]
 ) -> npt.NDArray[np.int64]:
     """Build the driver's context.
 
     Parameters
     ----------
     shape : (outputs, inputs)
-    chunk : int
+    piece : int
         Bytes of a block after which the steps start over.
     add : bool
         Whether the steps add to the outputs. They are then given whole vectors only, each of them once.
     steps : sequence of (int, int)
         Address of each kernel, and of its context.
     """
-    return np.array([shape[1], shape[0], chunk, int(add), len(steps), *itertools.chain(*steps)], np.int64)
+    return np.array([shape[1], shape[0], piece, int(add), len(steps), *itertools.chain(*steps)], np.int64)
 
 
 class Drive:
@@ -51,7 +51,7 @@ class Drive:
         f = Function(self.name, parameters)
         width = target.vector_bytes
         given, made = f.word("%plan", _INPUTS), f.word("%plan", _OUTPUTS)
-        chunk, steps = f.word("%plan", _CHUNK), f.word("%plan", _STEPS)
+        piece, steps = f.word("%plan", _PIECE), f.word("%plan", _STEPS)
         count = f.op(f"add i64 {given}, {made}")
         row = f.op(f"alloca ptr, i64 {count}, align 64")
         # Blocks shorter than a vector are padded; so is what is left of longer ones where outputs are added to, as a
@@ -77,8 +77,8 @@ class Drive:
             targets = f.address("%outputs", f.op(f"mul i64 {f.op(f'mul i64 {stripe.index}, {made}')}, 8"))
             _copy(f, sources, row, "0", given)
             _copy(f, targets, row, given, made)
-            with f.when(f.op(f"icmp ne i64 {whole}, 0")), f.loop("0", whole, chunk) as part:
-                stop = f.op(f"add i64 {part.index}, {chunk}")
+            with f.when(f.op(f"icmp ne i64 {whole}, 0")), f.loop("0", whole, piece) as part:
+                stop = f.op(f"add i64 {part.index}, {piece}")
                 over = f.op(f"icmp ult i64 {whole}, {stop}")
                 run(part.index, f.op(f"select i1 {over}, i64 {whole}, i64 {stop}"))
             with f.when(padded):

@@ -113,7 +113,7 @@ class SimdEngine:
             bound.append((symbols[step.kernel.name], address_of(context)))
         if self._drive is None:
             self._drive = _CALL(self._compiler.address(drive.Drive()))
-        plan = drive.context(shape, chunk=steps.chunk, add=steps.add, steps=bound)
+        plan = drive.context(shape, piece=steps.piece, add=steps.add, steps=bound)
         return _Bound(self._drive, plan, kept)
 
     def test(self, bound: "_Bound", product: Product) -> None:

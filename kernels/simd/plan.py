@@ -72,14 +72,14 @@ class Steps:
     Attributes
     ----------
     steps : tuple of Step
-    chunk : int
+    piece : int
         Bytes of a block after which the steps start over.
     add : bool
         Whether the steps add to the outputs.
     """
 
     steps: tuple[Step, ...]
-    chunk: int = _WHOLE
+    piece: int = _WHOLE
     add: bool = False
 
 
@@ -183,8 +183,8 @@ class Planner:
             else:
                 steps.append(self._step(kernel, mine, None, None))
         steps += [self._step(replace(plain, summed=True), [], row, self.values[row]) for row in units]
-        chunk = max(_NEAR // self.columns // 512 * 512, 512) if len(steps) > 1 else _WHOLE
-        return Steps(tuple(steps), chunk, add)
+        piece = max(_NEAR // self.columns // 512 * 512, 512) if len(steps) > 1 else _WHOLE
+        return Steps(tuple(steps), piece, add)
 
     def _step(
         self, kernel: WordsKernel, rows: Sequence[int], sum_row: int | None, ones: npt.NDArray[np.int64] | None

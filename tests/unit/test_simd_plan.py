@@ -92,14 +92,14 @@ def test_many_rows_share_reads_from_a_near_cache() -> None:
     chance = np.random.default_rng(1)
     plan = steps(Matrix(FIELD, chance.integers(2, 256, (20, 50))), WORDS)
     assert [step.kernel for step in plan.steps] == [WordsKernel(8, 4)] * 5
-    assert 50 * plan.chunk <= 64 << 10
+    assert 50 * plan.piece <= 64 << 10
 
 
 def test_many_inputs_of_constants_are_taken_in_groups() -> None:
     chance = np.random.default_rng(1)
     plan = steps(Matrix(FIELD, chance.integers(2, 256, (3, 100))), PACKETS)
     assert [step.arguments["resume"] for step in plan.steps] == [False, True, True]
-    assert plan.chunk == PACKETS.strip_bytes
+    assert plan.piece == PACKETS.strip_bytes
 
 
 def test_the_family_of_transforms_is_recognised_by_its_values() -> None:
