@@ -104,7 +104,8 @@ def report(scale: float, seed: int) -> str:
         )
     head = (
         f"gfcode {version('gfcode')}{f' ({commit})' if commit else ''}, Python {platform.python_version()}, "
-        f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%d}, seed {seed}, {time.monotonic() - started:.0f} s:"
+        f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%d}, seed {seed}, {scale:.3g} of the full run, "
+        f"{time.monotonic() - started:.0f} s:"
     )
     return "\n".join([head, "", "| campaign | trials | outcomes |", "|---|---|---|", *rows])
 
