@@ -3,10 +3,10 @@
     python -m bench.bench_pipeline [--sizes 1MiB,64MiB,1GiB] [--codes 4+2,10+4,17+3] [--rounds 5] [--sync] [--cold]
                                    [--peers] [--threads N] [--directory DIR] [--out FILE.json]
 
-Every candidate runs right after its own floor (`bench.floor`: the same bytes read, the same number of bytes written to
-the same number of files, nothing else); a figure is the median of the ratios of such neighbours, with their range,
-in wall time and in CPU time (user and system, all threads). Targets are removed before each run, outside the
-measurement. With --cold the page cache is dropped before each run, which needs root.
+Every candidate runs next to its own floor, before and after it in turn (`bench.floor`: the same bytes read, the same
+number of bytes written to the same number of files, nothing else); a figure is the median of the ratios of such
+neighbours, with their range, in wall time and in CPU time (user and system, all threads). Targets are removed before
+each run, outside the measurement. With --cold the page cache is dropped before each run, which needs root.
 """
 
 import argparse
@@ -75,6 +75,15 @@ def measure(command: Sequence[str], *, cold: bool) -> Run:
             f"{' '.join(command[:6])} ... exited {process.returncode}: {complaint.decode(errors='replace')}"
         )
     return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def measure_pair(case: Case, *, floor_first: bool, cold: bool) -> tuple[Run, Run]:
+    """Run a case and its floor, one right after the other; who goes second finds what the first left behind."""
+    runs = []
+    for command in (case.floor, case.command) if floor_first else (case.command, case.floor):
+        case.clean()
+        runs.append(measure(command, cold=cold))
+    return (runs[0], runs[1]) if floor_first else (runs[1], runs[0])
 
 
 def make_source(path: Path, size: int) -> None:
@@ -213,11 +222,9 @@ def main() -> None:
                 cases = cases_of(work, source, k, m, options)
                 if options.peers and (k, m) == (10, 4):
                     cases += peer_cases(work, source)
-                for case in [*cases, *cases * options.rounds]:
-                    case.clean()
-                    floor = measure(case.floor, cold=options.cold)
-                    case.clean()
-                    case.pairs.append((floor, measure(case.command, cold=options.cold)))
+                for turn in range(options.rounds + 1):
+                    for case in cases:
+                        case.pairs.append(measure_pair(case, floor_first=turn % 2 == 0, cold=options.cold))
                 for case in cases:
                     del case.pairs[0]  # the first warms caches and compiles
                 rows += report(f"{size_text} {code}", cases)

@@ -77,8 +77,6 @@ class Variant:
         Bytes that lengths must be a multiple of on both sides.
     uncertified : tuple of (k, m)
         Shapes whose matrix is not MDS or not provably so.
-    step : int
-        Every how many losses are tried of a shape that has many.
     """
 
     preset: str
@@ -88,7 +86,6 @@ class Variant:
     refused: tuple[tuple[int, int], ...] = ()
     unit: int = 1
     uncertified: tuple[tuple[int, int], ...] = ()
-    step: int = 1
 
     @property
     def lengths(self) -> tuple[int, ...]:

@@ -1,7 +1,6 @@
 """The presets against the peers that are installed: encode here, rebuild there, and the reverse."""
 
 import math
-import os
 import warnings
 from collections.abc import Iterator
 from itertools import combinations
@@ -23,9 +22,6 @@ TITLES = list(VARIANTS)
 #: Every loss of m is tried where there are at most this many; all of (10, 4), then.
 ALL_LOSSES = 1001
 SAMPLE = 5
-#: With it, variants that differ from others in their numbers only are tried with every loss too.
-SLOW = bool(os.environ.get("GFCODE_SLOW"))
-FEW_LOSSES = 100
 
 
 def peers_of(variant: Variant) -> list[Peer]:
@@ -39,12 +35,11 @@ def codec_of(variant: Variant, k: int, m: int) -> Codec:
     return Codec.preset(variant.preset, k, m, allow_uncertified=(k, m) in variant.uncertified, **variant.options)
 
 
-def losses(k: int, m: int, step: int = 1) -> Iterator[tuple[int, ...]]:
+def losses(k: int, m: int) -> Iterator[tuple[int, ...]]:
     """Yield every loss of m shards, or a sample of them with the extreme ones."""
     n = k + m
     if math.comb(n, m) <= ALL_LOSSES:
-        every = list(combinations(range(n), m))
-        yield from every[::step] if len(every) > FEW_LOSSES else every
+        yield from combinations(range(n), m)
         return
     yield tuple(range(m))
     yield tuple(range(k, n))
@@ -79,7 +74,7 @@ def test_every_loss_rebuilt_here_and_there(title: str) -> None:
         data = filled(k, variant.lengths[0], seed=k)
         ours, theirs = codec.encode(data), peers[0].encode(data, m)
         undecodable = 0
-        for lost in losses(k, m, 1 if SLOW else variant.step):
+        for lost in losses(k, m):
             wanted = {i: shard for i, shard in shards_of(data, theirs).items() if i in lost}
             try:
                 found = codec.reconstruct(shards_of(data, theirs, lost), lost)

@@ -14,8 +14,6 @@ RAID6 = ((4, 2), (6, 2), (10, 2))
 #: The most shards that byte-wide codes take.
 BYTES = (*USUAL, (252, 4))
 TOO_MANY = ((253, 4), (255, 2))
-#: The step through losses of (10, 4), for a code whose decoder shares everything but numbers with one that tries all.
-SOME = 7
 
 
 def _cauchy(w: int, packet_bytes: int, *more: tuple[int, int]) -> "list[Variant]":
@@ -28,7 +26,6 @@ def _cauchy(w: int, packet_bytes: int, *more: tuple[int, int]) -> "list[Variant]
             (*USUAL, *more),
             refused=((room - 2, 3), (room, 1)) if w < 16 else (),
             unit=w * packet_bytes,
-            step=1 if (technique, w, packet_bytes) == ("cauchy_good", 8, 8) else SOME,
         )
         for technique in ("cauchy_orig", "cauchy_good")
     ]
@@ -57,12 +54,8 @@ VARIANTS: dict[str, Variant] = {
         ),
         Variant("isa-l-cauchy", (isal_cauchy, pyeclib_isal_cauchy), {}, (*BYTES, (128, 128)), refused=TOO_MANY),
         Variant("jerasure-reed-sol-van", (jerasure("reed_sol_van", 8),), {"w": 8}, BYTES, refused=TOO_MANY, unit=8),
-        Variant(
-            "jerasure-reed-sol-van", (jerasure("reed_sol_van", 16),), {"w": 16}, (*USUAL, (300, 8)), unit=8, step=SOME
-        ),
-        Variant(
-            "jerasure-reed-sol-van", (jerasure("reed_sol_van", 32),), {"w": 32}, (*USUAL, (300, 8)), unit=8, step=SOME
-        ),
+        Variant("jerasure-reed-sol-van", (jerasure("reed_sol_van", 16),), {"w": 16}, (*USUAL, (300, 8)), unit=8),
+        Variant("jerasure-reed-sol-van", (jerasure("reed_sol_van", 32),), {"w": 32}, (*USUAL, (300, 8)), unit=8),
         Variant(
             "jerasure-reed-sol-r6",
             (jerasure("reed_sol_r6_op", 8),),
@@ -101,11 +94,11 @@ VARIANTS: dict[str, Variant] = {
         _raid6_bits("liber8tion", 8, 8, (4, 2), (6, 2), (8, 2)),
         _raid6_bits("liber8tion", 8, 2048, (4, 2), (6, 2), (8, 2)),
         Variant("klauspost", (klauspost("default"),), {}, (*BYTES, (128, 128)), refused=TOO_MANY),
-        Variant("klauspost-cauchy", (klauspost("cauchy"),), {}, BYTES, refused=TOO_MANY, step=SOME),
+        Variant("klauspost-cauchy", (klauspost("cauchy"),), {}, BYTES, refused=TOO_MANY),
         Variant("klauspost-par1", (klauspost("par1"),), {}, BYTES, refused=TOO_MANY, uncertified=((10, 4), (252, 4))),
         Variant("klauspost-jerasure", (klauspost("jerasure"),), {}, BYTES, refused=TOO_MANY),
         # JavaReedSolomon is not packaged anywhere; klauspost/reedsolomon is its port and shares its matrix.
-        Variant("backblaze", (klauspost("default"),), {}, BYTES, refused=TOO_MANY, step=SOME),
+        Variant("backblaze", (klauspost("default"),), {}, BYTES, refused=TOO_MANY),
         Variant("zfec", (Zfec,), {}, BYTES, refused=TOO_MANY),
         Variant("linux-raid6", (isal_pq, Mdadm), {}, (*RAID6, (253, 2)), refused=((4, 3),), unit=32),
         Variant("hdfs-rs", (hadoop("rs"),), {}, (*USUAL, (251, 4)), refused=((252, 4),)),
