@@ -27,8 +27,8 @@ _PAGE, _NEAR_WAYS = 4096, 12
 
 # Before this version llvmlite's LLVM does not read pointers without a type.
 _LLVMLITE = (0, 45)
-# The interpreter's lock is released for as long as the call takes.
-_CALL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+# The interpreter's lock is released for as long as the call takes. The argument, bytes, is passed as their address.
+_CALL = ctypes.CFUNCTYPE(None)
 
 
 def load() -> "SimdEngine":
@@ -153,7 +153,11 @@ class _Bound:
 
     def __call__(self, inputs: Blocks, outputs: Blocks) -> None:
         """Run the steps on every stripe."""
-        self._driver(self._address, inputs.address, outputs.address, outputs.stripes, outputs.length)
+        self._driver(drive.call(self._address, inputs.address, 0, outputs.address, 0, outputs.stripes, outputs.length))
+
+    def run(self, inputs: int, inputs_step: int, outputs: int, outputs_step: int, length: int) -> None:
+        """Run the steps on one stripe; the arguments are those of `gfcode.engine.protocol.AddressOperator`."""
+        self._driver(drive.call(self._address, inputs, inputs_step, outputs, outputs_step, 1, length))
 
 
 class SimdOperator:
