@@ -7,6 +7,7 @@ machine for a while slows both sides of a ratio.
 """
 
 import gc
+import math
 import os
 import platform
 import statistics
@@ -88,6 +89,7 @@ def interleave(
     *,
     rounds: int = ROUNDS,
     window: float = WINDOW,
+    long: float = math.inf,
     clocks: Clocks = _CLOCKS,
 ) -> dict[str, Figure]:
     """Measure variants against each other.
@@ -100,6 +102,8 @@ def interleave(
     rounds : int
     window : float
         Seconds that a run takes at least; calls that are shorter are repeated.
+    long : float
+        Seconds from which a call is run once in a turn.
     clocks : Clocks
 
     Returns
@@ -108,17 +112,19 @@ def interleave(
     """
     names = list(calls)
     sizes = dict.fromkeys(names, data_bytes) if isinstance(data_bytes, int) else data_bytes
-    repeats = {}
+    repeats, runs = {}, {}
     for name in names:
         calls[name]()  # caches, pages, compilation
-        repeats[name] = max(1, round(window / max(_run(calls[name], 1, clocks)[0], 1e-7)))
+        once = _run(calls[name], 1, clocks)[0]
+        repeats[name] = max(1, round(window / max(once, 1e-7)))
+        runs[name] = 1 if once > long else RUNS
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     gc.disable()
     try:
         for turn in range(rounds):
             first = turn % len(names)
             for name in names[first:] + names[:first]:
-                best = min(_run(calls[name], repeats[name], clocks) for _ in range(RUNS))
+                best = min(_run(calls[name], repeats[name], clocks) for _ in range(runs[name]))
                 found[name].append(best)
     finally:
         gc.enable()
