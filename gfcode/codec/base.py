@@ -50,6 +50,8 @@ class BlockCodec(ABC):
     parity: Matrix
     _encoder: Operator | None
     _planner: Planner | None
+    #: What `encode` runs on small stripes, once it has been called.
+    _run: lean.Run | None
 
     # For callers that own buffers and batches
 
@@ -110,26 +112,12 @@ class BlockCodec(ABC):
         ------
         BlockError
         """
-        if type(data) is np.ndarray:
-            stripe = lean.stripe_of(data, self.k, self.block_multiple)
-            if stripe is not None and self.m:
-                if out is None:
-                    out, made = lean.new_stripe(self.m, stripe[0].length)
-                    (self._encoder or self.encoder())(stripe[0], made)
-                    return out
-                if type(out) is np.ndarray:
-                    target = lean.stripe_of(out, self.m, self.block_multiple, writable=True)
-                    if target is not None and lean.apart(stripe, target):
-                        (self._encoder or self.encoder())(stripe[0], target[0])
-                        return out
-        elif (type(data) is list or type(data) is tuple) and len(data) == self.k:
-            length = lean.uniform_length(data, self.block_multiple)
-            if length and self.m and out is None:
-                out, made = lean.new_stripe(self.m, length)
-                (self._encoder or self.encoder())(lean.blocks_at(list(data), length), made)
-                return out
-        elif device.is_device_array(data):
-            return device.multiply(Product(self.parity, self.layout), data, out)
+        if self._run is not None:
+            made = lean.encode(self._run, data, out, self.k, self.m, self.block_multiple)
+            if made is not None:
+                return made
+        if type(data) is not np.ndarray and device.holds_device_arrays(data):
+            return device.encode(self, data, out)
         return self._encode(data, out)
 
     def _encode(self, data: BlocksLike, out: Any) -> Any:
@@ -145,7 +133,9 @@ class BlockCodec(ABC):
                     f"({stripes})"
                 )
             refuse_overlap(inputs, outputs)
-        self.encoder()(inputs, outputs)
+        encoder = self.encoder()
+        encoder(inputs, outputs)
+        self._run = lean.run_of(encoder)
         return out
 
     def encode_into(self, data: BlocksLike, out: BlocksLike) -> None:
@@ -194,9 +184,12 @@ class BlockCodec(ABC):
         BlockError, ParameterError
         """
         if out is None and type(shards) is dict:
-            made = self._plans().make_lean(shards, self.k, self.block_multiple)
+            plans = self._plans()
+            made = lean.make(plans.quick, shards, plans.data, self.block_multiple, copied=lean.COPIED)
             if made is not None:
                 return made
+        if device.holds_device_arrays(shards):
+            return device.decode(self, shards, out)
         given = shards_of(shards, self.n)
         shape = shape_of(given, self.k, self.block_multiple)
         if out is None:
@@ -234,12 +227,12 @@ class BlockCodec(ABC):
             wanted = tuple(want)
         except TypeError:
             raise ParameterError(f"want is {want!r}, not shard indices in a list") from None
-        if out is None and type(shards) is dict:
-            quick = self._plans().reconstruct_lean(shards, wanted, self.block_multiple)
+        if type(shards) is dict and wanted:
+            quick = lean.make(self._plans().quick, shards, wanted, self.block_multiple, out=out)
             if quick is not None:
-                return quick
+                return dict(zip(wanted, quick, strict=True))
         if device.holds_device_arrays(shards):
-            return device.reconstruct(self.plan, self.layout, shards, check_indices(wanted, self.n), out)
+            return device.reconstruct(self, shards, wanted, out)
         given = shards_of(shards, self.n)
         wanted = check_indices(wanted, self.n)
         shape = shape_of(given, self.k, self.block_multiple)

@@ -12,7 +12,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gfcode.codec.plan import Plan, Planner, find_others, list_shards
+from gfcode.codec import lean
+from gfcode.codec.plan import Plan, Planner, indices_of_data, list_shards
 from gfcode.engine.protocol import Blocks, Engine, Operator, Product
 from gfcode.errors import SingularMatrixError, UnrecoverableError
 from gfcode.matrix.bitmatrix import element_ones
@@ -95,10 +96,11 @@ class GroupPlanner(Planner):
 
     def __init__(self, k: int, m: int, parity: Matrix, layout: Layout, engine: Engine) -> None:
         self._n = k + m
+        self.data = indices_of_data(k)
         solver = _Solver(k, m, parity)
         self.find: Callable[[Indices, Indices], Plan] = lru_cache(_PLANS)(partial(_find, solver, layout, engine))
-        self._quick = lru_cache(_PLANS)(partial(find_others, self._n, self.find))
-        self.patch: Callable[[Indices, int], Operator] = lru_cache(_PLANS)(partial(_patch, solver, layout, engine))
+        self.quick = lru_cache(_PLANS)(partial(lean.quick_plan, self._n, self.find))
+        self.patch: Callable[[Indices, int, int], Operator] = lru_cache(_PLANS)(partial(_patch, solver, layout, engine))
         self.basis: Callable[[Indices], Indices] = lru_cache(_PLANS)(solver.basis)
 
 
@@ -108,8 +110,8 @@ def _find(solver: "_Solver", layout: Layout, engine: Engine, available: Indices,
     return Plan(sources, want, matrix, operator)
 
 
-def _patch(solver: "_Solver", layout: Layout, engine: Engine, rows: Indices, data: int) -> Operator:
-    return prepare(engine, solver.block(rows, [data]), layout)
+def _patch(solver: "_Solver", layout: Layout, engine: Engine, rows: Indices, data: int, blocks: int) -> Operator:
+    return prepare(engine, solver.block(rows, [data] * blocks), layout)
 
 
 def _nothing(inputs: Blocks, outputs: Blocks) -> None:

@@ -1,61 +1,55 @@
-"""Short ways for what most callers pass: one stripe, whole blocks, of one kind. They take no NumPy calls per block.
+"""The short way of calls on one small stripe: addresses of blocks straight to the engine, no NumPy call per block.
 
 Each function returns None where it does not know the case at hand, right or wrong; the general way, which knows all
-cases and names what is wrong, is taken then. So nothing is refused here.
+cases and names what is wrong, is taken then. So nothing is refused here. What is known: operators that take bare
+addresses (`gfcode.engine.protocol.AddressOperator`); a stripe in one array of shape (count, length), or blocks that
+are all `bytes`, all `bytearray` or all arrays of shape (length,).
+
+Addresses are read from where CPython's `bytes` and NumPy's arrays have them: `ctypes` takes as long for one block as a
+small stripe takes in all. Both are fixed for extensions that are compiled against them, and are held against what the
+interpreter itself says of some objects when this module is loaded; where that differs, the general way is always taken.
+Blocks are listed once, and looked at and used in that list, so that another thread that changes the caller's list or
+dict meanwhile cannot put something else in their place.
 """
 
 import sys
 from array import array
-from collections.abc import Collection
-from ctypes import addressof, c_char, c_char_p, c_uint64, c_void_p, memmove
-from functools import lru_cache
-from operator import attrgetter
-from typing import Any, Final
+from collections.abc import Callable
+from ctypes import addressof, c_char, c_char_p, c_uint64, c_void_p
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gfcode.codec.arguments import Bytes
-from gfcode.engine.buffers import ALIGNMENT, address_of, row_stride
-from gfcode.engine.protocol import Blocks
+from gfcode.engine.buffers import ALIGNMENT, row_stride
 
-__all__ = [
-    "apart",
-    "are_integers",
-    "blocks_at",
-    "new_block",
-    "new_stripe",
-    "select",
-    "stripe_of",
-    "uniform_length",
-    "write_row",
-]
+__all__ = ["COPIED", "Quick", "Run", "encode", "make", "quick_plan", "run_of", "update"]
 
+#: Shard indices.
+Indices: TypeAlias = tuple[int, ...] | bytes
+#: `AddressOperator.run`.
+Run: TypeAlias = Callable[..., bool]
+
+_ndarray: Final = np.ndarray
 _BYTE: Final = np.dtype(np.uint8)
-_INT: Final = {int}
-_dtype_of: Final = attrgetter("dtype")
-_strides_of: Final = attrgetter("strides")
+_ROW: Final = (1,)
+_empty: Final = np.empty
 _from_buffer: Final[Any] = c_char.from_buffer
-#: Tables of addresses that are kept: callers use the same memory again and again, and so do allocators.
-_TABLES: Final = 512
-
-
-@lru_cache(_TABLES)
-def _table(start: int, stop: int, stride: int) -> tuple["array[int]", int]:
-    """Return the addresses of blocks in a row, and where they are. Never written."""
-    table = array("Q", range(start, stop, stride))
-    return table, table.buffer_info()[0]
-
+#: Bytes of a block up to which copies are made with the interpreter's lock held.
+COPIED: Final = 1 << 16
 
 #: All memory of a process as 64-bit words: number n is at address 8 · (n + 1).
 _word: Final = memoryview((c_uint64 * (1 << 44)).from_address(8)).cast("B").cast("Q")
-#: Which word is an object's first own field, counted from its address. NumPy's arrays begin with the pointer to their
-#: data there, and CPython's `bytes` are in the object itself: extensions are compiled against both.
+#: Which word is an object's first own field, counted from its address: for NumPy's arrays, the pointer to their data.
 _DATA: Final = object.__basicsize__ // 8 - 1
+#: Where the content of `bytes` begins, counted from the object's address.
 _CONTENT: Final = bytes.__basicsize__ - 1
 
 
 def _layouts_hold() -> bool:
     """Whether both are so in this interpreter, by what it says itself of some objects."""
+    if sys.implementation.name != "cpython" or sys.maxsize < 1 << 32:
+        return False
     for size in (1, 7, 64, 70000):
         sample = bytes(size)
         if id(sample) + _CONTENT != c_void_p.from_buffer(c_char_p(sample)).value:
@@ -66,113 +60,207 @@ def _layouts_hold() -> bool:
     return True
 
 
-_QUICK: Final = sys.implementation.name == "cpython" and sys.maxsize > 1 << 32 and _layouts_hold()
+_QUICK: Final = _layouts_hold()
 
 
-def _address(data: Bytes) -> int:
-    """Return the address of an array's first element."""
-    return _word[(id(data) >> 3) + _DATA] if _QUICK else address_of(data)
+def run_of(operator: object) -> Run | None:
+    """Return `operator.run`, where it has that and addresses can be had."""
+    return getattr(operator, "run", None) if _QUICK else None
 
 
-def stripe_of(data: Bytes, count: int, multiple: int, *, writable: bool = False) -> tuple[Blocks, int, int] | None:
-    """Blocks of one stripe that lie in an array of shape (count, length).
-
-    Returns
-    -------
-    blocks : Blocks
-    start, stop : int
-        Addresses of the first byte and behind the last. Blocks do not overlap each other.
-    """
-    if data.dtype is not _BYTE or data.ndim != 2 or (writable and not data.flags.writeable):
+def _rows(stripe: Any, count: int, multiple: int, *, writable: bool = False) -> tuple[int, int, int] | None:
+    """Address, distance and length of blocks that lie in an array of shape (count, length), apart from each other."""
+    if stripe.dtype is not _BYTE or (writable and not stripe.flags.writeable):
         return None
-    rows, length = data.shape
-    stride, step = data.strides
-    if rows != count or not rows or not length or length % multiple or step != 1 or stride < length:
+    shape, strides = stripe.shape, stripe.strides
+    if len(shape) != 2 or shape[0] != count:
         return None
-    start = _address(data)
-    stop = start + rows * stride
-    table, address = _table(start, stop, stride)
-    return Blocks.of_native(table, address, rows, length, data), start, stop
-
-
-def apart(inputs: tuple[Blocks, int, int], outputs: tuple[Blocks, int, int]) -> bool:
-    """Whether two stripes are of one length and in different regions of memory."""
-    return inputs[0].length == outputs[0].length and (inputs[2] <= outputs[1] or outputs[2] <= inputs[1])
-
-
-def new_stripe(count: int, length: int) -> tuple[Bytes, Blocks]:
-    """Make what `Blocks.allocate` makes, of at least one block and byte."""
-    stride = row_stride(length)
-    memory = np.empty(count * stride + ALIGNMENT, np.uint8)
-    address = _address(memory)
-    offset = -address % ALIGNMENT
-    address += offset
-    table, at = _table(address, address + count * stride, stride)
-    made: Bytes = np.ndarray((count, length), np.uint8, memory, offset, (stride, 1))
-    return made, Blocks.of_native(table, at, count, length, memory)
-
-
-def new_block(length: int) -> tuple[Bytes, Blocks]:
-    """Make one block, an array of shape (length,), aligned as those of `new_stripe` are."""
-    memory = np.empty(length + ALIGNMENT, np.uint8)
-    address = _address(memory)
-    offset = -address % ALIGNMENT
-    address += offset
-    table, at = _table(address, address + 1, 1)
-    return memory[offset : offset + length], Blocks.of_native(table, at, 1, length, memory)
-
-
-def select(blocks: Blocks, columns: tuple[int, ...]) -> Blocks:
-    """Return some of the blocks that `new_stripe` made."""
-    table = array("Q", [blocks.native[column] for column in columns])
-    return Blocks.of_native(table, table.buffer_info()[0], len(columns), blocks.length, blocks.owners)
-
-
-def are_integers(indices: tuple[Any, ...]) -> bool:
-    """Whether these are one or more plain integers."""
-    if len(indices) == 1:
-        return type(indices[0]) is int
-    return set(map(type, indices)) == _INT
-
-
-def uniform_length(blocks: Collection[Any], multiple: int) -> int | None:
-    """Length of one or more blocks, if they are of one length and kind: `bytes`, `bytearray`, or a row of uint8."""
-    if not _QUICK:
+    length, step = shape[1], strides[0]
+    if length <= 0 or length % multiple or step < length or strides[1] != 1:
         return None
-    count = len(blocks)
-    # Counting what is alike takes half the time of a loop.
-    kinds = list(map(type, blocks))
-    kind = kinds[0]
-    if kinds.count(kind) != count:
-        return None
-    if kind is np.ndarray:
-        if list(map(_dtype_of, blocks)).count(_BYTE) != count or list(map(_strides_of, blocks)).count((1,)) != count:
-            return None
-    elif kind is not bytes and kind is not bytearray:
-        return None
-    lengths = list(map(len, blocks))
-    length = lengths[0]
-    return length if length and not length % multiple and lengths.count(length) == count else None
+    return _word[(id(stripe) >> 3) + _DATA], step, length
 
 
-def blocks_at(blocks: list[Any], length: int) -> Blocks:
-    """Blocks that `uniform_length` knows, as one stripe."""
-    kind = type(blocks[0])
+def _addresses(blocks: list[Any], multiple: int) -> tuple[list[int], int, object] | None:
+    """Address of each of one or more blocks of one kind and length, this length, and what keeps them in place."""
+    first = blocks[0]
+    kind = type(first)
+    owners: object = blocks
     if kind is bytes:
-        addresses = [id(block) + _CONTENT for block in blocks]
-    elif kind is bytearray:
-        addresses = [addressof(_from_buffer(block)) for block in blocks]
+        length = len(first)
+        found = [id(block) + _CONTENT for block in blocks if type(block) is bytes and len(block) == length]
+    elif kind is _ndarray and first.ndim == 1:
+        length = len(first)
+        found = [
+            _word[(id(block) >> 3) + _DATA]
+            for block in blocks
+            if type(block) is _ndarray and block.dtype is _BYTE and block.strides == _ROW and len(block) == length
+        ]
+    elif kind is bytearray and first:
+        length = len(first)
+        # As long as these live, nobody can resize the blocks.
+        owners = held = [_from_buffer(block) for block in blocks if type(block) is bytearray and len(block) == length]
+        found = list(map(addressof, held))
     else:
-        addresses = [_word[(id(block) >> 3) + _DATA] for block in blocks]
-    table = array("Q", addresses)
-    return Blocks.of_native(table, table.buffer_info()[0], len(blocks), length, blocks)
+        return None
+    return (found, length, owners) if length and not length % multiple and len(found) == len(blocks) else None
 
 
-def write_row(made: Bytes, row: int, address: int, block: Any, length: int) -> None:
-    """Copy a block that `uniform_length` knows into a row of an array, which lies at `address`."""
-    if type(block) is bytes:
-        memmove(address, block, length)
-    elif type(block) is bytearray:
-        made[row] = np.frombuffer(block, np.uint8)
+def _memory(count: int, length: int) -> tuple[Any, int, int, int]:
+    """Make room for blocks: an array, the byte of it where they begin, the address of that, and their distance."""
+    step = row_stride(length)
+    memory = _empty(count * step + ALIGNMENT, _BYTE)
+    address = _word[(id(memory) >> 3) + _DATA]
+    offset = -address % ALIGNMENT
+    return memory, offset, address + offset, step
+
+
+def _target(out: Any, count: int, length: int, begin: int, end: int) -> tuple[int, int] | None:
+    """Address and distance of blocks to be written, if they lie in an array apart from all memory of the inputs."""
+    rows = _rows(out, count, 1, writable=True) if type(out) is _ndarray else None
+    if rows is None or rows[2] != length or (rows[0] < end and begin < rows[0] + count * rows[1]):
+        return None
+    return rows[0], rows[1]
+
+
+def encode(run: Run, data: Any, out: Any, k: int, m: int, multiple: int) -> Any:
+    """Do what `Codec.encode` does."""
+    kind = type(data)
+    if kind is _ndarray:
+        rows = _rows(data, k, multiple)
+        if rows is None:
+            return None
+        inputs, step, length = rows
+        begin, end = inputs, inputs + k * step
+    elif kind is list or kind is tuple:
+        blocks = [*data]
+        found = _addresses(blocks, multiple) if len(blocks) == k else None
+        if found is None:
+            return None
+        addresses, length, _ = found
+        table = array("Q", addresses)
+        inputs, step = table.buffer_info()[0], 0
+        begin, end = min(addresses), max(addresses) + length
     else:
-        made[row] = block
+        return None
+    if out is None:
+        memory, offset, outputs, outputs_step = _memory(m, length)
+        out = _ndarray((m, length), _BYTE, memory, offset, (outputs_step, 1))
+    else:
+        place = _target(out, m, length, begin, end)
+        if place is None:
+            return None
+        outputs, outputs_step = place
+    return out if run(inputs, step, outputs, outputs_step, length) else None
+
+
+class Quick(NamedTuple):
+    """How to make shards from those given, found by their indices alone.
+
+    Attributes
+    ----------
+    run : callable or None
+        Makes them; None where nothing is to be made.
+    pick : callable or None
+        Takes the addresses of the shards to be read out of those of all that are given; None where these are all.
+    rows : tuple of int
+        Where they go, among the rows of the result.
+    copies : tuple of (int, int)
+        Row and position of given shards that are to be copied.
+    """
+
+    run: Run | None
+    pick: Callable[[list[int]], tuple[int, ...]] | None
+    rows: tuple[int, ...]
+    copies: tuple[tuple[int, int], ...]
+
+
+def quick_plan(n: int, find: Callable[..., Any], available: bytes, want: bytes) -> Quick | None:
+    """Plan for shards by index; None if any is no shard of the code or is named twice, or for another kind of engine.
+
+    Parameters
+    ----------
+    n : int
+    find : callable
+        From tuples of available and wanted indices, none of which is available, to a `Plan`.
+    available, want : bytes
+        Indices, which is what a short way knows: those below 256.
+    """
+    if len({*available}) != len(available) or len({*want}) != len(want) or max(available + want, default=0) >= n:
+        return None
+    rows = tuple([row for row, shard in enumerate(want) if shard not in available])
+    copies = tuple([(row, available.index(shard)) for row, shard in enumerate(want) if shard in available])
+    if not rows:
+        return Quick(None, None, rows, copies)
+    plan = find(tuple(available), tuple([want[row] for row in rows]))
+    run = run_of(plan.operator)
+    if run is None or not plan.sources:
+        return None
+    places = [available.index(shard) for shard in plan.sources]
+    pick = itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1))
+    return Quick(run, None if places == [*range(len(available))] else pick, rows, copies)
+
+
+def make(
+    quick: Callable[[bytes, bytes], Quick | None], shards: dict[int, Any], want: Indices, multiple: int, *,
+    copied: int = 0, out: Any = None,
+) -> Any:  # fmt: skip
+    """Return an array of the wanted shards: copies of those given, the others computed.
+
+    Parameters
+    ----------
+    quick : callable
+        `quick_plan` for a code.
+    shards : dict of int to block
+    want : tuple of int, or bytes
+        Indices.
+    multiple : int
+    copied : int
+        Bytes of a block up to which shards that are given are copied.
+    out : object
+        Where to put them; shards that are given are not put there.
+    """
+    blocks = [*shards.values()]
+    found = _addresses(blocks, multiple) if blocks else None
+    if found is None:
+        return None
+    addresses, length, _ = found
+    try:
+        available, wanted = bytes(shards), bytes(want)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    plan = quick(available, wanted) if len(available) == len(addresses) else None
+    if plan is None or (plan.copies and (length > copied or out is not None)):
+        return None
+    count = len(wanted)
+    if out is None:
+        memory, offset, outputs, step = _memory(count, length)
+        out = _ndarray((count, length), _BYTE, memory, offset, (step, 1))
+        if plan.copies:
+            view = memoryview(memory)
+            for row, position in plan.copies:
+                start = offset + row * step
+                view[start : start + length] = blocks[position]
+    else:
+        place = _target(out, count, length, min(addresses), max(addresses) + length)
+        if place is None:
+            return None
+        outputs, step = place
+    if plan.run is not None:
+        table = array("Q", addresses if plan.pick is None else plan.pick(addresses))
+        if plan.copies:
+            places = array("Q", [outputs + row * step for row in plan.rows])
+            outputs, step = places.buffer_info()[0], 0
+        if not plan.run(table.buffer_info()[0], 0, outputs, step, length):
+            return None
+    return out
+
+
+def update(run: Run, parity: Any, count: int, old: Any, new: Any, multiple: int) -> bool:
+    """Do what `Codec.update` does, where `run` adds what two blocks, before and after, mean for all parities."""
+    before, after = _addresses([old], multiple), _addresses([new], multiple)
+    if before is None or after is None or before[1] != after[1]:
+        return False
+    table, length = array("Q", (before[0][0], after[0][0])), before[1]
+    place = _target(parity, count, length, min(table), max(table) + length)
+    return place is not None and run(table.buffer_info()[0], 0, *place, length, True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from gfcode.engine.protocol import Blocks, Engine, Operator, Product
 from gfcode.errors import UnrecoverableError
 from gfcode.matrix.bitmatrix import element_ones
 from gfcode.matrix.dense import Matrix
+from gfcode.matrix.transformed import MAX_LOGARITHM, Decoding, Parity
 from gfcode.params import Layout
 
-__all__ = ["Plan", "Planner", "do_nothing", "find_others", "list_shards"]
+__all__ = ["Plan", "Planner", "do_nothing", "indices_of_data", "list_shards"]
 
 Indices: TypeAlias = tuple[int, ...]
 
@@ -61,17 +62,17 @@ class Planner:
     def __init__(self, parity: Matrix, layout: Layout, engine: Engine) -> None:
         m, k = parity.shape
         self._n = k + m
+        self.data = indices_of_data(k)
         # The cheapest to read from first: data, then parity rows by their ones. A row of ones makes a plain XOR.
-        by_ones = np.argsort(element_ones(parity.field, parity.values).sum(axis=1), kind="stable")
-        order = (*range(k), *(k + int(row) for row in by_ones))
+        order = (*range(k), *(k + row for row in _by_ones(parity, layout)))
         size = max(4, min(_PLANS, _PLANS_BYTES // (1024 + 2 * k * m * layout.w**2)))
         # The standard library's LRU cache locks nothing that a fork could leave locked. There are two levels: by what
         # is available, which costs a look-up, and by the choice of what to read, which many sets of available shards
         # share. Partial functions, not methods, so that no cycle of references keeps programs alive.
         made = lru_cache(size)(partial(_make, parity, layout, engine))
         self.find: Callable[[Indices, Indices], Plan] = lru_cache(size)(partial(_find, k, order, made))
-        self._quick = lru_cache(size)(partial(find_others, self._n, self.find))
-        self.patch: Callable[[Indices, int], Operator] = lru_cache(size)(partial(_patch, parity, layout, engine))
+        self.quick = lru_cache(size)(partial(lean.quick_plan, self._n, self.find))
+        self.patch: Callable[[Indices, int, int], Operator] = lru_cache(size)(partial(_patch, parity, layout, engine))
         self.basis: Callable[[Indices], Indices] = partial(_first, k)
 
     def plan(self, available: Iterable[int], want: Iterable[int]) -> Plan:
@@ -85,45 +86,6 @@ class Planner:
             If shards must be computed and fewer than k are available.
         """
         return self.find(check_indices(available, self._n), check_indices(want, self._n))
-
-    def reconstruct_lean(self, shards: Mapping[int, Any], want: Indices, multiple: int) -> dict[int, Bytes] | None:
-        """Make wanted shards, none of which is given, where `gfcode.codec.lean` knows the blocks; None otherwise."""
-        available = tuple(shards)
-        if not (lean.are_integers(available) and lean.are_integers(want)):
-            return None
-        length = lean.uniform_length(shards.values(), multiple)
-        if length is None:
-            return None
-        plan = self._quick(available, want)
-        if plan is None or not plan.sources:
-            return None
-        inputs = lean.blocks_at([shards[shard] for shard in plan.sources], length)
-        if len(want) == 1:
-            block, outputs = lean.new_block(length)
-            plan.operator(inputs, outputs)
-            return {want[0]: block}
-        made, outputs = lean.new_stripe(len(want), length)
-        plan.operator(inputs, outputs)
-        return dict(zip(want, made, strict=True))
-
-    def make_lean(self, shards: Mapping[int, Any], k: int, multiple: int) -> Bytes | None:
-        """Make all data where `gfcode.codec.lean` knows the blocks; None otherwise."""
-        available = tuple(shards)
-        if not lean.are_integers(available):
-            return None
-        length = lean.uniform_length(shards.values(), multiple)
-        lost = tuple([shard for shard in range(k) if shard not in shards])
-        plan = self._quick(available, lost)
-        if length is None or plan is None or (lost and not plan.sources):
-            return None
-        made, blocks = lean.new_stripe(k, length)
-        rows = blocks.native
-        for shard in range(k):
-            if shard in shards:
-                lean.write_row(made, shard, rows[shard], shards[shard], length)
-        if lost:
-            plan.operator(lean.blocks_at([shards[shard] for shard in plan.sources], length), lean.select(blocks, lost))
-        return made
 
     def make_new(self, given: Mapping[int, Bytes], want: Sequence[int], shape: tuple[int, ...]) -> Bytes:
         """Put the wanted shards into new memory: copies of those given, the others computed.
@@ -185,12 +147,9 @@ class Planner:
             plan.operator(join([given[shard] for shard in plan.sources]), join(made))
 
 
-def find_others(
-    n: int, find: Callable[[Indices, Indices], Plan], available: Indices, want: Indices
-) -> Plan | None:  # fmt: skip
-    """Return the plan, if these are shards of the code, each once, and none wanted that is available; else None."""
-    every = (*available, *want)
-    return find(available, want) if len(set(every)) == len(every) and min(every) >= 0 and max(every) < n else None
+def indices_of_data(k: int) -> Indices | bytes:
+    """Return the indices of all data shards: as short ways take them, where they are small enough."""
+    return bytes(range(k)) if k <= 1 << 8 else tuple(range(k))
 
 
 def _find(k: int, order: Indices, made: Callable[[Indices, Indices], Plan], available: Indices, want: Indices) -> Plan:
@@ -260,9 +219,12 @@ def _first(k: int, given: Indices) -> Indices:
     return given[:k]
 
 
-def _patch(parity: Matrix, layout: Layout, engine: Engine, rows: Indices, data: int) -> Operator:
-    """Prepare what a change of one data shard means for parity rows."""
-    return engine.prepare(Product(parity.rows(rows).columns([data]), layout))
+def _patch(parity: Matrix, layout: Layout, engine: Engine, rows: Indices, data: int, blocks: int) -> Operator:
+    """Prepare what one block of a data shard means for parity rows, or two: the one before and the one after a change.
+
+    The difference of two is their sum, so that they enter alike.
+    """
+    return engine.prepare(Product(parity.columns([data] * blocks).rows(rows), layout))
 
 
 def do_nothing(inputs: Blocks, outputs: Blocks) -> None:

@@ -67,6 +67,7 @@ class PresetCodec(Codec):
         self._demand = engine
         self._engine = get_engine(engine) if engine is None or isinstance(engine, str) else engine
         self._encoder: Operator | None = None
+        self._run = None
         self._planner: Planner | None = None
 
     def __repr__(self) -> str:

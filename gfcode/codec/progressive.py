@@ -38,7 +38,7 @@ class ProgressiveEncoder:
     """
 
     def __init__(
-        self, k: int, m: int, multiple: int, patch: Callable[[tuple[int, ...], int], Operator], length: int,
+        self, k: int, m: int, multiple: int, patch: Callable[[tuple[int, ...], int, int], Operator], length: int,
         stripes: int | None, out: BlocksLike | None,
     ) -> None:  # fmt: skip
         check_length(length, multiple)
@@ -88,7 +88,7 @@ class ProgressiveEncoder:
                 raise ParameterError(f"shard {index} was added before; each data shard counts once")
             if self._m and data.size:
                 refuse_overlap(join([data]), join(self._rows))
-                accumulate(self._rows, self._patch(tuple(range(self._m)), index), data, self._multiple)
+                accumulate(self._rows, self._patch(tuple(range(self._m)), index, 1), [data], self._multiple)
             self._missing.discard(index)
 
     def __repr__(self) -> str:

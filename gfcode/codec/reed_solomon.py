@@ -18,6 +18,7 @@ from gfcode.matrix.generator import parity_matrix, resolve_auto
 from gfcode.params import PACKET_BYTES, Layout, LayoutName, check_matrix_size, check_shard_counts
 
 if TYPE_CHECKING:
+    from gfcode.codec.lean import Run
     from gfcode.codec.preset_codec import PresetCodec
 
 __all__ = ["Codec"]
@@ -111,6 +112,7 @@ class Codec(StorageCodec):
         self._demand = engine
         self._engine = _engine_of(engine)
         self._encoder: Operator | None = None
+        self._run: Run | None = None
         self._planner: Planner | None = None
 
     @staticmethod
@@ -172,14 +174,14 @@ class Codec(StorageCodec):
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        del state["_engine"], state["_encoder"], state["_planner"]
+        del state["_engine"], state["_encoder"], state["_run"], state["_planner"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         engine = self._demand
         self._engine = _engine_of(engine)
-        self._encoder = self._planner = None
+        self._encoder = self._run = self._planner = None
 
     @property
     def engine(self) -> Engine:

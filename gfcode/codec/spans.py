@@ -12,7 +12,7 @@ from gfcode.codec.plan import Plan
 from gfcode.engine.buffers import allocate
 from gfcode.engine.protocol import Blocks, Operator
 
-__all__ = ["VerifyReport", "accumulate", "patch", "verify"]
+__all__ = ["VerifyReport", "accumulate", "verify"]
 
 # Bytes of each block in a span; of several short blocks together.
 _SPAN: Final = 1 << 17
@@ -99,39 +99,22 @@ def verify(
     )  # fmt: skip
 
 
-def patch(parity: Sequence[Bytes], operator: Operator, old: Bytes, new: Bytes, multiple: int) -> None:
-    """Add to parity blocks what the change of a data block means for them.
+def accumulate(parity: Sequence[Bytes], operator: Operator, blocks: Sequence[Bytes], multiple: int) -> None:
+    """Add to parity blocks what blocks of data mean for them.
 
     Parameters
     ----------
     parity : sequence of arrays of uint8
         Patched in place.
     operator : Operator
-        Makes as many blocks from the difference of the data block.
-    old, new : array of uint8
-        The data block before and after; of one shape with the parity blocks, (length,) or (stripes, length).
+        Makes as many blocks from those of data.
+    blocks : sequence of arrays of uint8
+        A data block, or the ones before and after a change. All arrays are of one shape, (length,) or
+        (stripes, length).
     multiple : int
         What lengths are multiples of.
     """
-    old, new = np.atleast_2d(old), np.atleast_2d(new)
-    targets = [np.atleast_2d(block) for block in parity]
-    for rows, columns in _spans(old.shape[0], old.shape[1], multiple):
-        difference = allocate(rows.stop - rows.start, 1, columns.stop - columns.start)
-        np.bitwise_xor(old[rows, columns], new[rows, columns], out=difference[:, 0])
-        _add(operator, Blocks.of_array(difference), [target[rows, columns] for target in targets])
-
-
-def accumulate(parity: Sequence[Bytes], operator: Operator, block: Bytes, multiple: int) -> None:
-    """Add to parity blocks what a data block means for them; as `patch` with zeros before, without reading any.
-
-    Parameters
-    ----------
-    parity : sequence of arrays of uint8
-    operator : Operator
-    block : array of uint8, shape (length,) or (stripes, length)
-    multiple : int
-    """
-    inputs = join([block])
+    inputs = join(blocks)
     targets = [np.atleast_2d(row) for row in parity]
     for rows, columns in _spans(inputs.stripes, inputs.length, multiple):
         _add(operator, _window(inputs, rows, columns), [target[rows, columns] for target in targets])

@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
+from gfcode.codec import device, lean
 from gfcode.codec.arguments import (
     BlockLike,
     BlocksLike,
@@ -18,7 +21,7 @@ from gfcode.codec.base import BlockCodec
 from gfcode.codec.locate import Locator
 from gfcode.codec.progressive import ProgressiveEncoder
 from gfcode.codec.ranges import RepairPlan, decode_range, plan_repair
-from gfcode.codec.spans import VerifyReport, patch, verify
+from gfcode.codec.spans import VerifyReport, accumulate, verify
 from gfcode.codec.split import join_blocks, split_data
 from gfcode.errors import BlockError
 
@@ -164,7 +167,14 @@ class StorageCodec(BlockCodec):
         ------
         BlockError, ParameterError
         """
+        if type(old) is not np.ndarray and device.holds_device_arrays(old):
+            device.update(self, parity, index, old, new)
+            return
         (data,) = check_indices([index], self.k)
+        if self.m:
+            run = lean.run_of(self._plans().patch(tuple(range(self.m)), data, 2))
+            if run is not None and lean.update(run, parity, self.m, old, new, self.block_multiple):
+                return
         if not isinstance(parity, Mapping):
             parity = dict(enumerate(rows_of(parity, self.m, "parity"), self.k))
         targets = shards_of(parity, self.n, self.k, writable=True)
@@ -173,8 +183,8 @@ class StorageCodec(BlockCodec):
         shape_of({data: before}, self.k, self.block_multiple)
         if targets:
             refuse_overlap(join([before, after]), join(list(targets.values())))
-            operator = self._plans().patch(tuple(shard - self.k for shard in targets), data)
-            patch(list(targets.values()), operator, before, after, self.block_multiple)
+            operator = self._plans().patch(tuple(shard - self.k for shard in targets), data, 2)
+            accumulate(list(targets.values()), operator, [before, after], self.block_multiple)
 
     # Between data of any length and blocks
 

@@ -8,7 +8,7 @@ number of stripes at a time, without further allocation or checking of the matri
 import ctypes
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from gfcode.errors import BlockError, ParameterError
 from gfcode.matrix.dense import Matrix
 from gfcode.params import Layout
 
-__all__ = ["AddingOperator", "Blocks", "Engine", "Operator", "Product"]
+__all__ = ["AddingOperator", "AddressOperator", "Blocks", "Engine", "Operator", "Product"]
 
 _BYTE: Final = np.dtype(np.uint8)
 
@@ -94,46 +94,19 @@ class Blocks:
     ----------
     stripes, count : int
         Stripes, and blocks of each.
-    native : buffer or None
-        The table where it was made of native memory; see `of_native`.
+    table : ndarray of uint64, shape (stripes, count)
     """
 
-    __slots__ = ("_address", "_table", "count", "length", "native", "owners", "stripes")
+    __slots__ = ("_address", "count", "length", "owners", "stripes", "table")
 
     def __init__(self, table: npt.NDArray[np.uint64], length: int, owners: object) -> None:
         if table.ndim != 2 or table.dtype != np.uint64:
             raise BlockError(f"a block table is a 2-d array of uint64, not {table.ndim}-d of {table.dtype}")
-        self._table: npt.NDArray[np.uint64] | None = np.ascontiguousarray(table)
-        self.native: Any = None
+        self.table: npt.NDArray[np.uint64] = np.ascontiguousarray(table)
         self._address: int | None = None
         self.stripes, self.count = table.shape
         self.length = length
         self.owners = owners
-
-    @classmethod
-    def of_native(cls, native: Any, address: int, count: int, length: int, owners: object) -> "Blocks":
-        """Blocks of one stripe whose table is in native memory already: in a tenth of the time that NumPy takes.
-
-        Parameters
-        ----------
-        native : buffer of `count` 64-bit words
-            The addresses: an `array.array`, or an array of ctypes.
-        address : int
-            Where `native` has them.
-        count, length : int
-        owners : object
-        """
-        self = cls.__new__(cls)
-        self._table, self.native, self._address = None, native, address
-        self.stripes, self.count, self.length, self.owners = 1, count, length, owners
-        return self
-
-    @property
-    def table(self) -> npt.NDArray[np.uint64]:
-        """Address of each block, shape (stripes, count), C-contiguous."""
-        if self._table is None:
-            self._table = np.frombuffer(self.native, np.uint64).reshape(1, self.count)
-        return self._table
 
     @property
     def address(self) -> int:
@@ -254,6 +227,32 @@ class AddingOperator(Operator, Protocol):
         ----------
         inputs, outputs : Blocks
             As in a call, except that the outputs hold what is added to.
+        """
+        ...
+
+
+@runtime_checkable
+class AddressOperator(Operator, Protocol):
+    """An operator that also takes one stripe by bare addresses, which spares small ones the making of `Blocks`."""
+
+    def run(
+        self, inputs: int, inputs_step: int, outputs: int, outputs_step: int, length: int, add: bool = False
+    ) -> bool:  # fmt: skip
+        """Do what a call does, or `add`; False, and nothing is done, where `Blocks` are wanted after all.
+
+        The caller answers for the addresses: as many blocks as the matrix has columns and rows, in memory that is
+        there, outputs apart from inputs and from each other.
+
+        Parameters
+        ----------
+        inputs, outputs : int
+            Address of the first block, or of a table of the addresses of all.
+        inputs_step, outputs_step : int
+            Bytes from one block to the next; 0 for a table.
+        length : int
+            Bytes of a block; a positive multiple of the layout's `strip_bytes`.
+        add : bool
+            Whether to add to the outputs.
         """
         ...
 

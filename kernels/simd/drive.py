@@ -4,7 +4,7 @@ One call serves a whole batch, with the interpreter's lock released. For each st
 outputs are put into one row, so that a step names either by its place, and so that padded copies of blocks shorter
 than a vector can take their place without any kernel knowing.
 
-What a call is about comes as one record of 64-bit words, `call`: ctypes takes a microsecond to convert as many integers.
+What a call is about comes as one record of 64-bit words, `call`; ctypes takes a microsecond to convert as many.
 """
 
 import itertools

@@ -156,14 +156,14 @@ class _Bound:
         self._driver(drive.call(self._address, inputs.address, 0, outputs.address, 0, outputs.stripes, outputs.length))
 
     def run(self, inputs: int, inputs_step: int, outputs: int, outputs_step: int, length: int) -> None:
-        """Run the steps on one stripe; the arguments are those of `gfcode.engine.protocol.AddressOperator`."""
+        """Run the steps on one stripe."""
         self._driver(drive.call(self._address, inputs, inputs_step, outputs, outputs_step, 1, length))
 
 
 class SimdOperator:
     """A product bound to kernels; see `gfcode.engine.protocol.Operator`."""
 
-    __slots__ = ("_adding", "_bound", "_engine", "_moved", "_strip", "product")
+    __slots__ = ("_adding", "_bound", "_cached", "_engine", "_moved", "_small", "_strip", "product")
 
     def __init__(self, engine: SimdEngine, product: Product) -> None:
         self.product = product
@@ -172,7 +172,11 @@ class SimdOperator:
         self._strip = product.layout.strip_bytes
         self._bound: dict[Way, _Bound] = {}
         self._adding: _Bound | None = None
-        self._bind(Way.CACHED)
+        self._cached = self._bind(Way.CACHED)
+        # Shorter blocks are done in the same way wherever they lie.
+        self._small = min(
+            _STREAM_STRIPE // self._moved, _PAGE if product.matrix.shape[1] >= _NEAR_WAYS else _STREAM_STRIPE
+        )
 
     def __call__(self, inputs: Blocks, outputs: Blocks) -> None:
         """Overwrite `outputs` with matrix · `inputs`."""
@@ -186,15 +190,26 @@ class SimdOperator:
 
     def add(self, inputs: Blocks, outputs: Blocks) -> bool:
         """Add matrix · `inputs` to `outputs`; see `gfcode.engine.protocol.AddingOperator`."""
-        if self._adding is None:
-            steps = Planner(self.product, self._engine.target).adding()
-            if steps is None:
-                return False
-            bound = self._engine.bind(steps, self.product.matrix.shape)
-            self._engine.test(bound, self.product)
-            self._adding = bound
+        bound = self._adding or self._bind_adding()
+        if bound is None:
+            return False
         if self._check(inputs, outputs):
-            self._adding(inputs, outputs)
+            bound(inputs, outputs)
+        return True
+
+    def run(
+        self, inputs: int, inputs_step: int, outputs: int, outputs_step: int, length: int, add: bool = False
+    ) -> bool:  # fmt: skip
+        """Work on one stripe by bare addresses; see `gfcode.engine.protocol.AddressOperator`."""
+        if add:
+            bound = self._adding or self._bind_adding()
+            if bound is None:
+                return False
+        else:
+            if length >= self._small:
+                return False
+            bound = self._cached
+        bound.run(inputs, inputs_step, outputs, outputs_step, length)
         return True
 
     def _check(self, inputs: Blocks, outputs: Blocks) -> bool:
@@ -221,6 +236,15 @@ class SimdOperator:
             if (int(table[0, 0]) ^ int(table[0, -1])) % _PAGE == 0:
                 return Way.ALIASED
         return Way.CACHED
+
+    def _bind_adding(self) -> _Bound | None:
+        steps = Planner(self.product, self._engine.target).adding()
+        if steps is None:
+            return None
+        bound = self._engine.bind(steps, self.product.matrix.shape)
+        self._engine.test(bound, self.product)
+        self._adding = bound
+        return bound
 
     def _bind(self, way: Way) -> _Bound:
         steps = Planner(self.product, self._engine.target).steps(way)

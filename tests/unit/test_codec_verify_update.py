@@ -7,7 +7,7 @@ import pytest
 
 from gfcode.codec import Codec, spans
 from gfcode.errors import BlockError, ParameterError
-from tests.unit.codec_support import Bytes, RecordingEngine, all_shards, random_data
+from tests.unit.codec_support import Bytes, RecordingEngine, address, all_shards, random_data
 
 CODEC = Codec(4, 3)
 
@@ -104,7 +104,7 @@ def test_update_of_every_form_of_parity() -> None:
     CODEC.update({}, 2, data[2], new)
 
 
-def test_update_reads_one_difference_and_no_other_data() -> None:
+def test_update_reads_the_block_before_and_after_in_place_and_no_other_data() -> None:
     engine = RecordingEngine()
     codec = Codec(4, 3, engine=engine)
     data = random_data(codec)
@@ -112,8 +112,9 @@ def test_update_reads_one_difference_and_no_other_data() -> None:
     codec.update(parity, 1, data[1], data[1])
     codec.update(parity, 1, data[1], data[0])
     (product,) = engine.products  # prepared once, for both
-    assert product.matrix == codec.parity.columns([1])
-    assert [len(inputs[0]) for inputs, _ in engine.calls] == [1, 1]
+    assert product.matrix == codec.parity.columns([1, 1])
+    before, other = address(data[1]), address(data[0])
+    assert [inputs for inputs, _ in engine.calls] == [[[before, before]], [[before, other]]]
 
 
 def blocks(length: int = 1024) -> Bytes:
