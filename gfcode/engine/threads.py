@@ -192,8 +192,7 @@ def _share(work: Callable[[int], object], count: int, threads: int) -> None:
     helpers: list[Future[None]] = []
     # Where the interpreter is ending, or there are no more threads, this one does what is left.
     with suppress(RuntimeError):
-        for _ in range(min(threads, count) - 1):
-            helpers.append(_executor().submit(take))
+        helpers.extend(_executor().submit(take) for _ in range(min(threads, count) - 1))
     try:
         take()
     finally:
