@@ -124,18 +124,22 @@ def _register_count(attributes: bytes) -> int:
     return int(count)
 
 
+def disassembly(image: bytes) -> str:
+    """Return the machine code of an image as nvdisasm prints it."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(image)
+        file.flush()
+        tool = str(_wheel_files("*/bin/nvdisasm")[0])
+        return subprocess.run([tool, "-c", file.name], capture_output=True, text=True, check=True).stdout
+
+
 def usage(image: bytes, kernel: str) -> Usage:
     """Read registers from the attributes of the image, shared memory from its own section, the rest by nvdisasm."""
     sections = _sections(image)
     registers = _register_count(sections[".nv.info"][0])
     shared = len(sections.get(f".nv.shared.{kernel}", (b"", 0))[0])
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(image)
-        file.flush()
-        tool = str(_wheel_files("*/bin/nvdisasm")[0])
-        text = subprocess.run([tool, "-c", file.name], capture_output=True, text=True, check=True).stdout
     operations: collections.Counter[str] = collections.Counter()
-    for line in text.splitlines():
+    for line in disassembly(image).splitlines():
         found = re.match(r"\s*/\*[0-9a-f]+\*/\s+(.*?);", line)
         if found:
             operations[re.sub(r"^@!?U?P\w+\s+", "", found.group(1).strip()).split()[0]] += 1
