@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from gfcode.errors import GFCodeError, InputChangedError
+from gfcode.errors import GFCodeError, InputChangedError, ShardFormatError
+from gfcode.pipeline.probe import open_regular
 from gfcode.pipeline.trees import Entry, walk
 
 __all__ = ["TarStream"]
@@ -96,19 +97,23 @@ def _add(tar: tarfile.TarFile, entry: Entry) -> None:
     if not stat.S_ISREG(entry.status.st_mode):
         tar.add(entry.path, name, recursive=False)
         return
-    with open(entry.path, "rb") as file:
+    try:
+        opened = open_regular(entry.path)
+    except ShardFormatError as error:
+        raise InputChangedError(f"{entry.path} is no regular file any more; encode again") from error
+    with open(opened, "rb") as file:
         before = os.fstat(file.fileno())
         info = tar.gettarinfo(arcname=name, fileobj=file)
         if info.islnk():  # a second name of a file that is in the archive already
             tar.addfile(info)
             return
-        if not info.isreg():
-            raise InputChangedError(f"{entry.path} is no regular file any more; encode again")
         try:
             tar.addfile(info, file)
         except OSError as error:
             if error.errno is None:  # tarfile's own: the file ended early
                 raise InputChangedError(f"{entry.path} became shorter while it was read; encode again") from error
+            if not isinstance(error, BrokenPipeError):  # that is the archive's end
+                error.filename = entry.path
             raise
         after = os.fstat(file.fileno())
         if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):

@@ -169,7 +169,8 @@ def identify(candidates: list[Candidate], conflicts: dict[bytes, str] | None = N
     for candidate in candidates:
         try:
             fd = open_regular(candidate.path)
-        except (OSError, ShardFormatError):
+        except (OSError, ShardFormatError) as error:
+            candidate.reason = getattr(error, "strerror", None) or str(error)
             continue
         try:
             if candidate.metadata is not None and _agrees(fd, candidate, candidate.metadata):

@@ -1,6 +1,7 @@
 """Whether the set of a file is up to date: by its size and modification time, else by its content."""
 
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Literal, cast
@@ -8,11 +9,13 @@ from typing import IO, Literal, cast
 from gfcode.errors import GFCodeError, ShardFormatError
 from gfcode.pipeline.decode import decode_file
 from gfcode.pipeline.encode import Recipe
+from gfcode.pipeline.files import is_temporary, leftovers, target_name
+from gfcode.pipeline.locks import is_abandoned
 from gfcode.pipeline.metadata import Metadata
-from gfcode.pipeline.probe import read_metadata
+from gfcode.pipeline.probe import metadata_of, open_regular
 from gfcode.pipeline.targets import shard_targets
 
-__all__ = ["Standing", "standing_of"]
+__all__ = ["Remains", "Standing", "standing_of"]
 
 State = Literal["new", "current", "incomplete", "changed"]
 
@@ -25,7 +28,8 @@ class Standing:
     ----------
     state : str
         "new": nothing. "current": all shards, in their full length, of this content. "incomplete": of this content, but
-        not all shards. "changed": something else, which `reason` names.
+        not all shards, or with files beside them that an interrupted run has left. "changed": something else, which
+        `reason` names.
     reason : str
     """
 
@@ -33,11 +37,32 @@ class Standing:
     reason: str = ""
 
 
+class Remains:
+    """Files that interrupted runs have left; of each directory the names are read once."""
+
+    def __init__(self) -> None:
+        self._listed: dict[str, set[str]] = {}
+
+    def are_beside(self, targets: Sequence[str]) -> bool:
+        """Return whether there are any for these targets."""
+        by_directory: dict[str, list[str]] = defaultdict(list)
+        for target in targets:
+            by_directory[os.path.dirname(target)].append(target)
+        for directory, inside in by_directory.items():
+            if directory not in self._listed:
+                self._listed[directory] = _named_by_temporaries(directory)
+            if not self._listed[directory].isdisjoint(map(os.path.basename, inside)):
+                found = leftovers(inside)
+                if any(is_abandoned(path) for paths in found.values() for path in paths):
+                    return True
+        return False
+
+
 class _Compare:
     """A binary stream that takes only what another one holds."""
 
     def __init__(self, path: str) -> None:
-        self.file = open(path, "rb")  # noqa: SIM115 - closed by `close`
+        self.file = open(open_regular(path), "rb")  # noqa: SIM115 - closed by `close`
 
     def write(self, data: memoryview) -> int:
         if self.file.read(len(data)) != data:
@@ -57,8 +82,9 @@ class _DifferentError(GFCodeError):
 
 
 def standing_of(
-    path: str, status: os.stat_result, directories: Sequence[str], name: str, recipe: Recipe, key: str | None
-) -> Standing:
+    path: str, status: os.stat_result, directories: Sequence[str], name: str, recipe: Recipe, key: str | None,
+    remains: Remains,
+) -> Standing:  # fmt: skip
     """Say whether the shards of a file are there, and of what content.
 
     Where the modification time is another than that of the set and the size is not, the set is decoded and compared.
@@ -77,34 +103,67 @@ def standing_of(
         How it would be encoded.
     key : str or None
         File with the key of keyed sets.
+    remains : Remains
+        The same one for all files of a run.
     """
     targets = shard_targets(directories, name, recipe.codec.n)
     found = [target for target in targets if os.path.lexists(target)]
     if not found:
         return Standing("new")
-    metadata = _metadata(found, recipe)
-    if metadata is None:
-        return Standing("changed", f"{found[0]} is there, and is no shard that can be read")
-    if not _same_code(metadata, recipe):
-        return Standing("changed", f"its set in {os.path.dirname(found[0]) or '.'} has other parameters")
-    if metadata.size != status.st_size:
-        return Standing("changed", "it has changed since it was encoded")
+    held = _holdings(found, recipe)
+    sets = {metadata.set_id: metadata for metadata in held.values() if metadata is not None}
+    metadata = next(iter(sets.values()), None)
+    reason = ""
+    if None in held.values():
+        unknown = next(target for target, holding in held.items() if holding is None)
+        reason = f"{unknown} is there, and is no shard that can be read"
+    elif len(sets) > 1:
+        # A run that was killed while its shards took the names of older ones leaves this.
+        reason = f"shards of {len(sets)} sets in {os.path.dirname(found[0]) or '.'} have its name"
+    elif metadata is not None and not _same_code(metadata, recipe):
+        reason = f"its set in {os.path.dirname(found[0]) or '.'} has other parameters"
+    elif metadata is not None and metadata.size != status.st_size:
+        reason = "it has changed since it was encoded"
+    if reason or metadata is None:
+        return Standing("changed", reason) if reason else Standing("incomplete", "its set was incomplete")
+    return _of_one_set(path, status, targets, found, metadata, key, remains)
+
+
+def _of_one_set(
+    path: str, status: os.stat_result, targets: Sequence[str], found: Sequence[str], metadata: Metadata,
+    key: str | None, remains: Remains,
+) -> Standing:  # fmt: skip
+    """Say how things stand where all shards are of one set, made in the same way of as many bytes."""
     geometry = metadata.geometry
     length = geometry.shard_length(geometry.stripes(status.st_size), geometry.last_data(status.st_size))
     whole = len(found) == len(targets) and all(_length(target) == length for target in targets)
     if metadata.mtime_ns != status.st_mtime_ns and not _same_content(path, found, metadata, key):
         return Standing("changed", "it has changed since it was encoded")
-    return Standing("current" if whole else "incomplete")
+    if whole and remains.are_beside(targets):
+        return Standing("incomplete", "an interrupted run has left files beside its set")
+    return Standing("current" if whole else "incomplete", "" if whole else "its set was incomplete")
 
 
-def _metadata(found: Sequence[str], recipe: Recipe) -> Metadata | None:
-    """Read the metadata of the first shard that has it sound."""
+def _holdings(found: Sequence[str], recipe: Recipe) -> dict[str, Metadata | None]:
+    """Read the metadata of each shard that is not empty; None where it is not sound."""
+    parsed: dict[bytes, Metadata] = {}
+    held: dict[str, Metadata | None] = {}
     for target in found:
+        held[target] = None
         try:
-            return read_metadata(target, {recipe.checksum.number: recipe.checksum})[0]
+            fd = open_regular(target)
         except (OSError, ShardFormatError):
             continue
-    return None
+        try:
+            if os.fstat(fd).st_size:
+                held[target] = metadata_of(fd, parsed, recipe.hashes)[0]
+            else:
+                del held[target]
+        except (OSError, ShardFormatError):
+            continue
+        finally:
+            os.close(fd)
+    return held
 
 
 def _same_code(metadata: Metadata, recipe: Recipe) -> bool:
@@ -113,7 +172,18 @@ def _same_code(metadata: Metadata, recipe: Recipe) -> bool:
     field = (metadata.w, metadata.polynomial, metadata.layout)
     if wanted != (metadata.k, metadata.m, *field, metadata.block_length, metadata.family):
         return False
+    if metadata.checksum.number != recipe.checksum.number:
+        return False
     return metadata.parity is None or [list(row) for row in metadata.parity] == codec.parity.values.tolist()
+
+
+def _named_by_temporaries(directory: str) -> set[str]:
+    """Return the names of the files for which unfinished ones lie in a directory."""
+    try:
+        names = os.listdir(directory or ".")
+    except OSError:
+        return set()
+    return {target_name(name) for name in names if is_temporary(name)}
 
 
 def _length(path: str) -> int:

@@ -142,7 +142,8 @@ def find_set(paths: StrPath | Sequence[StrPath], set_id: str | None = None, hash
     seen: dict[tuple[int, int], str] = {}
     candidates = look_at(files, strays, seen, hashes)
     sets = identify(candidates)
-    if not any(present_shards(candidates, known) >= metadata.k for known, metadata in sets.items()) and temporary:
+    meant = [metadata for metadata in sets.values() if metadata.set_id.hex().startswith((set_id or "").lower())]
+    if not any(present_shards(candidates, metadata.set_id) >= metadata.k for metadata in meant) and temporary:
         # Complete shards that an interrupted run left under their temporary names are better than no set at all.
         candidates += look_at(temporary, strays, seen, hashes)
         sets = identify(candidates)

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import IO, Any
 
 from gfcode.codec import Codec
-from gfcode.errors import ParameterError
+from gfcode.errors import InputChangedError, ParameterError, ShardFormatError
 from gfcode.params import LayoutName
 from gfcode.pipeline.batch import Batch, batch_stripes
 from gfcode.pipeline.files import check_descriptors, sync_directories, write_at
@@ -20,6 +20,7 @@ from gfcode.pipeline.frame import FrameHash, Hashes
 from gfcode.pipeline.keys import checksum_for, every_hash
 from gfcode.pipeline.layout import DEFAULT_FRAME, block_length_for
 from gfcode.pipeline.metadata import MAX_SHARDS, Metadata, check_file_name, describe
+from gfcode.pipeline.probe import open_regular
 from gfcode.pipeline.publication import Check, Temporaries
 from gfcode.pipeline.report import EncodeReport, Progress
 from gfcode.pipeline.source import FileSource, Source, StreamSource
@@ -166,7 +167,7 @@ def recipe_for(
 
 def write_set(
     files: Temporaries, source: StrPath | IO[bytes], recipe: Recipe, directories: Sequence[str], *, name: str | None,
-    force: bool, threads: int | None, progress: Progress | None,
+    force: bool, threads: int | None, progress: Progress | None, regular: bool = False,
 ) -> Written:  # fmt: skip
     """Write the shards of a new set under temporary names; parameters as for `encode_file`.
 
@@ -174,10 +175,13 @@ def write_set(
     ----------
     files : Temporaries
         New; gets the shards.
+    regular : bool
+        Whether the source was a regular file when it was looked at: it is refused if it has become a FIFO, whose
+        opening could take forever.
     """
     started = time.perf_counter()
     codec = recipe.codec
-    with _opened(source) as (stream, path):
+    with _opened(source, regular=regular) as (stream, path):
         if name is None:
             if path is None:
                 raise ParameterError("a stream has no name of its own; give one")
@@ -225,13 +229,17 @@ def write_set(
 
 
 @contextlib.contextmanager
-def _opened(source: StrPath | IO[bytes]) -> Iterator[tuple[IO[bytes], str | None]]:
+def _opened(source: StrPath | IO[bytes], *, regular: bool) -> Iterator[tuple[IO[bytes], str | None]]:
     """Open a path; pass a file object on. The second value is the path."""
     if not isinstance(source, str | os.PathLike):
         yield source, None
         return
     path = os.fsdecode(source)
-    with open(path, "rb", buffering=0) as stream:
+    try:
+        opened = open_regular(path) if regular else path
+    except ShardFormatError as error:
+        raise InputChangedError(f"{path} is no regular file any more; encode it again") from error
+    with open(opened, "rb", buffering=0) as stream:
         yield stream, path
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "publish",
     "read_at",
     "sync_directories",
+    "target_name",
     "temporary_name",
     "thoroughly",
     "write_at",
@@ -102,7 +103,7 @@ def _named(error: OSError, fd: int) -> OSError:
     except OSError:
         return error
     if is_temporary(name):
-        name = name[1 : -len(_SUFFIX) - _TOKEN_DIGITS - 1]
+        name = target_name(name)
     number = error.errno or errno.EIO
     return OSError(number, os.strerror(number), os.path.join(directory, name))
 
@@ -150,6 +151,11 @@ def is_temporary(name: str) -> bool:
     )
 
 
+def target_name(name: str) -> str:
+    """Return the name (cut, where it was long) of the file that a temporary one is for."""
+    return name[1 : -len(_SUFFIX) - _TOKEN_DIGITS - 1]
+
+
 def leftovers(targets: Iterable[str]) -> dict[str, list[str]]:
     """Return for each target the files beside it that `temporary_name` has named for it.
 
@@ -163,7 +169,7 @@ def leftovers(targets: Iterable[str]) -> dict[str, list[str]]:
         except OSError:
             continue
         for name in filter(is_temporary, names):
-            stem = name[1 : -len(_SUFFIX) - _TOKEN_DIGITS - 1]
+            stem = target_name(name)
             if (directory, stem) in named and len(os.fsencode(stem)) < _LONGEST_KEPT:
                 found[named[directory, stem]].append(os.path.join(directory, name))
     return found

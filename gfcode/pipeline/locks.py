@@ -14,7 +14,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 
-__all__ = ["claim", "locked_directories", "remove_if_abandoned"]
+__all__ = ["claim", "is_abandoned", "locked_directories", "remove_if_abandoned"]
 
 #: What a file system answers that has no `flock`, for directories or at all.
 _NO_LOCKS = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
@@ -38,8 +38,17 @@ def claim(fd: int) -> bool:
     return os.fstat(fd).st_nlink > 0
 
 
+def is_abandoned(path: str) -> bool:
+    """Return whether an unfinished file is there, and no process is at work on it."""
+    return _abandoned(path, remove=False)
+
+
 def remove_if_abandoned(path: str) -> bool:
     """Remove an unfinished file, unless a process is at work on it; return whether it was removed."""
+    return _abandoned(path, remove=True)
+
+
+def _abandoned(path: str, *, remove: bool) -> bool:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -51,7 +60,8 @@ def remove_if_abandoned(path: str) -> bool:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.path.samestat(found, os.lstat(path)):
             return False
-        os.unlink(path)
+        if remove:
+            os.unlink(path)
     except OSError:  # locked by its owner, or by none for want of locks, or gone
         return False
     finally:

@@ -160,17 +160,24 @@ def inspect_shard(path: str | os.PathLike[str], *, key: str | os.PathLike[str] |
         If the file cannot be read.
     """
     name = os.fsdecode(path)
+    hashes = hashes_for(key)
+    fd = -1
     try:
-        metadata, index = read_metadata(name, hashes_for(key))
+        fd = open_regular(name)
+        metadata, index = metadata_of(fd, None, hashes)
+        file_length = os.fstat(fd).st_size
     except ShardFormatError as error:
         raise type(error)(f"{name}: {error}") from error
+    finally:
+        if fd >= 0:
+            os.close(fd)
     geometry = metadata.geometry
     expected = None
     if metadata.size is not None:
         expected = geometry.shard_length(geometry.stripes(metadata.size), geometry.last_data(metadata.size))
     return ShardInfo(
         path=name, index=index, metadata=json.loads(metadata.text), metadata_length=metadata.frame_length,
-        frame_length=geometry.frame_length, file_length=os.stat(name).st_size, expected_length=expected,
+        frame_length=geometry.frame_length, file_length=file_length, expected_length=expected,
         hash_name=metadata.checksum.name, check=metadata.checksum.check,
     )  # fmt: skip
 

@@ -64,7 +64,8 @@ def repair_set(
     paths : path or sequence of path
         Shard files, and directories that hold them.
     out : path, optional
-        Directory for all repaired shards, each under its own name; the files that were read stay as they are.
+        Directory for all repaired shards, each under its own name; the files that were read stay as they are. A shard
+        there that an earlier repair of this set has written is replaced.
     set_id : str, optional
         The set that is meant where there are several: its id or the first digits of it.
     key : path, optional
@@ -89,7 +90,7 @@ def repair_set(
     Raises
     ------
     TargetExistsError
-        If a shard in `out` exists.
+        If something else in `out` has the name of a shard.
     ShardSetError, ShardFormatError, AuthenticationError, UnrecoverableError
         As `gfcode.pipeline.discovery.find_set`; ShardSetError too if a repaired shard does not verify.
     OSError
@@ -172,18 +173,19 @@ class _Repair:
         batch = Batch(self._shards.metadata, capacity)
         for shard in broken:
             self._complete(shard.index, report)
-            file = self._file(shard.index)
-            file.flush(durable=durable)
-            if durable:
-                os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_DONTNEED)  # what is checked comes from the device
-            self._check(shard.index, file, batch)
+            if bad := self._check(shard.index, batch, durable=durable):
+                # Frames that were sound could not be read again, or were read otherwise: they are lost too.
+                self._mend(shard.index, bad, report)
+                if self._check(shard.index, batch, durable=durable):
+                    raise ShardSetError(f"shard {shard.index} does not verify after its repair; nothing was changed")
         targets = [self._files[shard.index].target for shard in broken]
         with locked_directories(map(os.path.dirname, targets)):
             for shard in broken:
                 self._check_target(shard.index)
             for shard in broken:
                 file = self._files[shard.index]
-                publish(file.path, file.target, replace=shard.path is not None and self._out is None)
+                replaced = shard.path is not None if self._out is None else os.path.lexists(file.target)
+                publish(file.path, file.target, replace=replaced)
                 del self._files[shard.index]
                 file.close()
                 rebuilt = shard.damaged + shard.missing
@@ -210,8 +212,7 @@ class _Repair:
         if self._out is not None:
             name = shard_name(check_file_name(self._shards.metadata.name), shard)
             target = os.path.join(self._out, name)
-            if os.path.lexists(target):
-                raise TargetExistsError(f"{target} exists; choose another directory for repaired shards")
+            self._check_elsewhere(shard, target)
             return target
         if old is not None:
             return old.path
@@ -220,10 +221,35 @@ class _Repair:
             self._places, self.notes = places_of_new(self._shards.found)
         return self._places[shard]
 
+    def _check_elsewhere(self, shard: int, target: str) -> None:
+        """Refuse a target in `out`, unless it is free or holds the shard, as an interrupted repair has left it."""
+        metadata = self._shards.metadata
+        try:
+            fd = open_regular(target)
+        except FileNotFoundError:
+            if not os.path.lexists(target):
+                return
+            same = False
+        except (OSError, ShardFormatError):
+            same = False
+        else:
+            try:
+                frame = bytearray(metadata.frame_length)
+                same = read_at(fd, [memoryview(frame)], 0) == len(frame) and frame == metadata.frame(shard)
+                opened = (file for files in (*self._shards.files, *self._shards.extra) for file in files)
+                same = same and not any(os.path.sameopenfile(fd, file.fd) for file in opened)
+            finally:
+                os.close(fd)
+        if not same or os.path.islink(target):
+            raise TargetExistsError(f"{target} exists; choose another directory for repaired shards")
+
     def _check_target(self, shard: int) -> None:
         """Refuse to replace what is not the file that was read: another run may have replaced the set meanwhile."""
         target = self._files[shard].target
-        old = self._shards.files[shard][0] if self._shards.files[shard] and self._out is None else None
+        if self._out is not None:
+            self._check_elsewhere(shard, target)
+            return
+        old = self._shards.files[shard][0] if self._shards.files[shard] else None
         try:
             unchanged = old is None or os.path.samestat(os.stat(target), os.fstat(old.fd))
         except FileNotFoundError:
@@ -263,27 +289,53 @@ class _Repair:
             end = min(shards.geometry.offset(last + 1), shards.shard_length)
             while at < end:
                 part = buffer[: min(_PIECE, end - at)]
-                if read_at(shards.files[shard][0].fd, [part], at) != len(part):
-                    raise ShardSetError(f"{shards.files[shard][0].path} became shorter during the repair")
-                write_at(file.fd, [part], at)
+                try:
+                    got = read_at(shards.files[shard][0].fd, [part], at)
+                except OSError:
+                    got = 0  # what cannot be read any more is found when the copy is checked
+                write_at(file.fd, [part[:got]], at)
                 at += len(part)
         self._meter.add(shards.shard_length)
 
-    def _check(self, shard: int, file: TemporaryFile, batch: Batch) -> None:
-        """Read a repaired shard again and check every byte of it."""
-        shards = self._shards
+    def _mend(self, shard: int, stripes: Sequence[int], report: SetReport) -> None:
+        """Write some frames of a shard anew, from whatever sound frames their stripes have."""
+        file, batch = self._file(shard), Batch(self._shards.metadata, 1)
+        loader = Loader(self._shards, batch)
+        for stripe in stripes:
+            loader.begin(stripe)
+            for other in range(batch.n):
+                loader.load(other)
+            loader.good[report.damage[:, stripe] == FrameStatus.PARITY, 0] = False
+            rebuild(loader, self._codec, [shard])
+            batch.stamp([shard])
+            write_at(file.fd, [batch.row(shard)], batch.geometry.offset(stripe))
+
+    def _check(self, shard: int, batch: Batch, *, durable: bool) -> list[int]:
+        """Flush a repaired shard, read it again and check every byte of it; return the stripes that are not sound.
+
+        Raises
+        ------
+        ShardSetError
+            If what is around the frames is wrong.
+        """
+        shards, file = self._shards, self._file(shard)
+        file.flush(durable=durable)
+        if durable:
+            os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_DONTNEED)  # what is checked comes from the device
         frame = bytearray(shards.metadata.frame_length)
         size = os.fstat(file.fd).st_size
         whole = read_at(file.fd, [memoryview(frame)], 0) == len(frame) and size == shards.shard_length
-        sound = whole and frame == shards.metadata.frame(shard)
+        bad: list[int] = []
         loader = Loader(shards, batch, {shard: [OpenShard(file.path, file.fd, size)]})
         for number in range(-(-shards.stripes // batch.capacity)):
             loader.begin(number)
-            sound = loader.load(shard) and sound
+            loader.load(shard)
+            bad += (np.flatnonzero(~loader.good[shard, : batch.count]) + batch.first).tolist()
             self._meter.add(loader.bytes_read)
             loader.bytes_read = 0
-        if not sound:
+        if not bad and not (whole and frame == shards.metadata.frame(shard)):
             raise ShardSetError(f"shard {shard} does not verify after its repair; nothing was changed")
+        return bad
 
 
 def _take_owner(fd: int, peer: OpenShard) -> None:

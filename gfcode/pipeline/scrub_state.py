@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -118,9 +119,11 @@ class ScrubState:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-        except BaseException:
+        except BaseException as error:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+            if isinstance(error, OSError) and error.errno is not None:
+                raise OSError(error.errno, os.strerror(error.errno), path) from error  # nobody knows the hidden name
             raise
 
 
@@ -130,6 +133,15 @@ def default_state_path(directory: str) -> str:
 
     name = xxhash.xxh3_128_hexdigest(os.fsencode(os.path.realpath(directory)))
     return str(user_state_path("gfcode") / "scrub" / f"{name}.json")
+
+
+def _remove_left(path: str) -> None:
+    """Remove what killed runs have left of a state file; whoever calls holds it."""
+    directory, name = os.path.split(path)
+    unfinished = re.compile(rf"{re.escape(name)}\.[0-9a-f]{{16}}\.tmp")
+    for entry in filter(unfinished.fullmatch, os.listdir(directory or ".")):
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(directory, entry))
 
 
 @contextlib.contextmanager
@@ -148,6 +160,7 @@ def held(path: str) -> Iterator[None]:
     except Timeout:
         raise GFCodeError(f"another scrub is at work with {path}; wait for it, or name another state file") from None
     try:
+        _remove_left(path)
         yield
     finally:
         lock.release()

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from gfcode.errors import ShardSetError, UnrecoverableError
+from gfcode.errors import ShardFormatError, ShardSetError, UnrecoverableError
 from gfcode.pipeline.batch import Batch
 from gfcode.pipeline.candidates import Candidate
 from gfcode.pipeline.discovery import Found
 from gfcode.pipeline.files import check_descriptors
 from gfcode.pipeline.frame import FLAG_LAST
 from gfcode.pipeline.probe import open_regular, sound_header
+from gfcode.pipeline.report import Stray
 
 __all__ = ["OpenShard", "ShardSet"]
 
@@ -57,13 +58,36 @@ class ShardSet:
         try:
             for opened, listed in ((self.files, found.files), (self.extra, found.extra)):
                 for files, candidates in zip(opened, listed, strict=True):
-                    for candidate in candidates:
-                        _open(files, candidate)
+                    for candidate in tuple(candidates):
+                        if not self._open(files, candidate):
+                            candidates.remove(candidate)
             self.end_known = True
             self.stripes, self.last_data = self._extent()
         except BaseException:
             self.close()
             raise
+
+    def _open(self, files: list[OpenShard], candidate: Candidate) -> bool:
+        """Open a file; return False for one that is gone since it was found, or cannot be opened: it is lost.
+
+        Raises
+        ------
+        ShardSetError
+            If another file has its name: another run is at work on the set.
+        """
+        try:
+            fd = open_regular(candidate.path)
+        except (OSError, ShardFormatError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            if all(stray.path != candidate.path for stray in self.found.strays):
+                self.found.strays.append(Stray(candidate.path, f"lost while the set was looked at: {reason}"))
+            self.found.notes.pop(candidate.path, None)
+            return False
+        status = os.fstat(fd)
+        files.append(OpenShard(candidate.path, fd, status.st_size))
+        if (status.st_dev, status.st_ino) != candidate.identity:
+            raise ShardSetError(f"{candidate.path} was replaced while the set was looked at; try again")
+        return True
 
     def __enter__(self) -> Self:
         return self
@@ -158,11 +182,3 @@ class ShardSet:
             ):
                 return stripe + 1, header.data_length
         return None
-
-
-def _open(files: list[OpenShard], candidate: Candidate) -> None:
-    fd = open_regular(candidate.path)
-    status = os.fstat(fd)
-    files.append(OpenShard(candidate.path, fd, status.st_size))
-    if (status.st_dev, status.st_ino) != candidate.identity:
-        raise ShardSetError(f"{candidate.path} was replaced while the set was looked at; try again")

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import stat
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any, Self
 
 from gfcode.errors import GFCodeError, ParameterError, TargetExistsError
 from gfcode.params import LayoutName
-from gfcode.pipeline.current import standing_of
+from gfcode.pipeline.current import Remains, standing_of
 from gfcode.pipeline.encode import Recipe, Written, recipe_for, write_set
 from gfcode.pipeline.files import sync_directories
 from gfcode.pipeline.layout import DEFAULT_FRAME
@@ -129,6 +130,7 @@ class _Run:
         self._total, self._done, self._progress, self._tell = total, 0, progress, on_result
         self._waiting: list[tuple[Temporaries, Written, Encoded]] = []
         self._bytes = 0
+        self._remains = Remains()
         self._made: list[str] = []
         self._synced = 0  # so many of them have durable names
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -168,7 +170,7 @@ class _Run:
         options = self.options
         below, name = os.path.split(entry.relative)
         directories = [os.path.join(out, below) if below else out for out in options.outs]
-        standing = standing_of(entry.path, status, directories, name, options.recipe, options.key)
+        standing = standing_of(entry.path, status, directories, name, options.recipe, options.key, self._remains)
         if standing.state == "current" and not options.force:
             self._result(Encoded(entry.path, "current", status.st_size))
             return
@@ -184,11 +186,11 @@ class _Run:
 
         written = write_set(
             files, entry.path, options.recipe, directories, name=name, force=standing.state != "new",
-            threads=options.threads, progress=progress,
+            threads=options.threads, progress=progress, regular=stat.S_ISREG(status.st_mode),
         )  # fmt: skip
         state = Encoded(
             entry.path, "encoded" if standing.state == "new" else "replaced", written.report.size,
-            "its set was incomplete" if standing.state == "incomplete" else standing.reason, written.report,
+            standing.reason, written.report,
         )  # fmt: skip
         self._waiting.append((files, written, state))
         self._bytes += written.report.bytes_written

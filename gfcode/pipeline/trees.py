@@ -6,10 +6,11 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gfcode.errors import ParameterError
+from gfcode.errors import ParameterError, ShardFormatError
 from gfcode.pipeline.files import is_temporary
 from gfcode.pipeline.frame import MAGIC_BYTES
 from gfcode.pipeline.names import looks_like_shard
+from gfcode.pipeline.probe import open_regular
 
 __all__ = ["Entry", "walk"]
 
@@ -127,10 +128,10 @@ def _reason(path: str, name: str, status: os.stat_result) -> str:
         return "an unfinished file"
     if looks_like_shard(name):
         try:
-            with open(path, "rb") as file:
+            with open(open_regular(path), "rb") as file:
                 if file.read(len(MAGIC_BYTES)) == MAGIC_BYTES:
                     return "a shard"
-        except OSError:
+        except (OSError, ShardFormatError):
             return ""  # what cannot be read is no shard for certain; the error shows when it is encoded
     return ""
 

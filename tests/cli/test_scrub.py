@@ -191,9 +191,16 @@ def test_failing_to_save_leaves_the_old_state(scrub: Scrub, monkeypatch: pytest.
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", refuse)
-    assert "No space left" in scrub().json["error"]
+    assert scrub().json["error"] == "state: No space left on device"
     assert Path("state").read_bytes() == before
     assert sorted(name for name in os.listdir() if name.startswith("state")) == ["state", "state.lock"]
+
+
+def test_what_a_killed_run_left_of_its_state_is_removed(scrub: Scrub) -> None:
+    for name in ("state.0123456789abcdef.tmp", "state.tmp", "other.0123456789abcdef.tmp"):
+        Path(name).write_text("{")
+    scrub()
+    assert sorted(name for name in os.listdir() if name.endswith(".tmp")) == ["other.0123456789abcdef.tmp", "state.tmp"]
 
 
 def test_set_that_cannot_be_read_does_not_hold_up_the_others(scrub: Scrub, monkeypatch: pytest.MonkeyPatch) -> None:

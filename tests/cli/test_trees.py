@@ -1,5 +1,6 @@
 """Whole trees: many files at once, each its own set; what is current is passed over."""
 
+import fcntl
 import os
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,77 @@ def test_incomplete_set_is_completed(tree: Path, gfcode: Runner, loss: str) -> N
     assert "(again: its set was incomplete)" in done.out
     assert "intact" in gfcode("verify", "d").out.splitlines()[0]
     assert gfcode("verify", "d").code == 0
+
+
+def test_shards_of_two_sets_under_one_name(tree: Path, gfcode: Runner) -> None:
+    """What an update leaves that was killed in the middle: the first shard says that the set is current."""
+    encode(gfcode, "in", "--out", "d")
+    (tree / "a").write_bytes(b"b" * 5000)
+    encode(gfcode, "in", "--out", "e")
+    os.replace("e/in/a.000.gfs", "d/in/a.000.gfs")
+    before = contents(Path("d"))
+    done = encode(gfcode, "in", "--out", "d")
+    assert done.error == "in/a: shards of 2 sets in d/in have its name; --update encodes it anew"
+    assert contents(Path("d")) == before
+    assert "1 replaced, 4 current" in encode(gfcode, "in", "--out", "d", "--update").out
+    assert gfcode("verify", "d").code == 0
+
+
+def test_empty_shards_are_lost_ones(tree: Path, gfcode: Runner) -> None:
+    """What a loss of power leaves of a run that flushed nothing."""
+    encode(gfcode, "in", "--out", "d")
+    for path in Path("d/in").glob("a.*"):
+        os.truncate(path, 0)
+    assert "(again: its set was incomplete)" in encode(gfcode, "in", "--out", "d").out
+    assert gfcode("verify", "d").code == 0
+
+
+def test_files_of_interrupted_runs_beside_a_current_set(tree: Path, gfcode: Runner) -> None:
+    encode(gfcode, "in", "--out", "d")
+    left = Path("d/in") / temporary_name("a.001.gfs")
+    left.write_bytes(Path("d/in/a.001.gfs").read_bytes())
+    with left.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # a run is at work on it
+        assert "5 current" in encode(gfcode, "in", "--out", "d").out
+    assert left.exists()
+    done = encode(gfcode, "in", "--out", "d")
+    assert "(again: an interrupted run has left files beside its set)" in done.out
+    assert not left.exists()
+    assert "5 current" in encode(gfcode, "in", "--out", "d").out
+
+
+def test_a_shard_that_cannot_be_read_is_not_replaced_unasked(tree: Path, gfcode: Runner) -> None:
+    encode(gfcode, "in", "--out", "d")
+    Path("d/in/a.003.gfs").write_text("precious")
+    done = encode(gfcode, "in", "--out", "d")
+    assert "d/in/a.003.gfs is there, and is no shard that can be read; --update" in done.error
+    assert Path("d/in/a.003.gfs").read_text() == "precious"
+    assert encode(gfcode, "in", "--out", "d", "--update").code == 0
+
+
+def test_another_checksum_is_a_change(tree: Path, gfcode: Runner) -> None:
+    encode(gfcode, "in/a", "--out", "d")
+    done = encode(gfcode, "in/a", "in/z.log", "--hash", "blake3", "--out", "d")
+    assert "in/a: its set in d has other parameters; --update encodes it anew" in done.error
+    assert encode(gfcode, "in/a", "--hash", "blake3", "--out", "d", "--update").code == 0
+    assert gfcode("verify", *Path("d").glob("a.*"), "--json").json["state"] == "intact"
+
+
+def test_a_file_that_becomes_a_fifo_holds_up_nothing(
+    tree: Path, gfcode: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = encode_module.write_set
+
+    def write_set(files: Any, source: Any, *arguments: Any, **options: Any) -> Any:
+        if source == "in/a":
+            (tree / "a").unlink()
+            os.mkfifo(tree / "a")
+        return real(files, source, *arguments, **options)
+
+    monkeypatch.setattr("gfcode.pipeline.tree_encode.write_set", write_set)
+    done = encode(gfcode, "in", "--out", "d")
+    assert done.error == "in/a: in/a is no regular file any more; encode it again"
+    assert set(contents(Path("d"))) == shards(*(f"in/{name}" for name in FILES if name != "a"))
 
 
 def test_names_taken_meanwhile_cost_one_set_only(tree: Path, gfcode: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

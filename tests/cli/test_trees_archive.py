@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from gfcode.pipeline import archive
+from gfcode.pipeline.probe import open_regular
 from tests.cli.conftest import Runner
 from tests.cli.tree_files import FILES, contents, encode, shards
 
@@ -57,6 +59,33 @@ def test_archive_of_a_file_that_changes_is_none(
     assert done.code == 1
     assert f"b.txt {message} while it was read; encode again" in done.error
     assert not Path("d").exists()
+
+
+def test_archive_of_a_file_that_becomes_a_fifo_is_none(
+    tree: Path, gfcode: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(path: str) -> int:
+        if path == "in/a":
+            (tree / "a").unlink()
+            os.mkfifo(tree / "a")
+        return open_regular(path)
+
+    monkeypatch.setattr(archive, "open_regular", opened)
+    done = encode(gfcode, "in", "--archive", "--name", "in.tar", "--out", "d")
+    assert (done.code, done.error) == (1, "in/a is no regular file any more; encode again")
+    assert not Path("d").exists()
+
+
+def test_archive_of_a_file_that_cannot_be_read_names_it(
+    tree: Path, gfcode: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def addfile(self: Any, info: Any, file: Any = None) -> None:
+        if info.name == "in/z.log":
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(tarfile.TarFile, "addfile", addfile)
+    done = encode(gfcode, "in", "--archive", "--name", "in.tar", "--out", "d")
+    assert (done.code, done.error) == (1, "in/z.log: Input/output error")
 
 
 def test_archive_without_one_of_its_files_is_none(tree: Path, gfcode: Runner) -> None:

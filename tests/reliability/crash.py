@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tests.reliability.faultlib import Action, Kind
 from tests.reliability.samples import scratch_directory
-from tests.reliability.scenes import SCENES, BrokenPromiseError, Scene, require, temporaries
+from tests.reliability.scene import BrokenPromiseError, Scene, Tree, require, temporaries
+from tests.reliability.scenes import SCENES
 from tests.reliability.server import OUTSIDE, Fault, Outcome, Server
 
 __all__ = ["SIGNALS", "crash_campaign", "crash_trial"]
@@ -19,6 +20,8 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 PATIENCE = 2.0
 #: Draws of a moment until one lies within the run.
 _TRIES = 6
+#: Scenes in which a set of one file, or of an archive, is new.
+_ONE_NEW = {"encode", "encode --archive"}
 _CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
@@ -39,7 +42,7 @@ def crash_trial(
         If something does not hold.
     """
     before = scene.set_up(base)
-    outcome = server.run(scene.command(base), fault, after=after, number=number)
+    outcome = server.run(scene.command(base), fault, after=after, number=number, files=scene.files)
     where = f"{scene.name}, {number.name} " + (f"at {after:.4f} s" if after else f"{fault.action.name} {fault.call}")
     try:
         return _check(server, scene, number, base, outcome, before)
@@ -47,14 +50,12 @@ def crash_trial(
         raise BrokenPromiseError(f"{where}: {error} (exit {outcome.code}: {outcome.stderr.strip()})") from error
 
 
-def _check(
-    server: Server, scene: Scene, number: signal.Signals, base: Path, outcome: Outcome, before: dict[str, bytes]
-) -> str:
+def _check(server: Server, scene: Scene, number: signal.Signals, base: Path, outcome: Outcome, before: Tree) -> str:
     require(not outcome.hung, "hangs")
     tree = scene.check_safe(base, before)
     done = scene.is_done(base)
-    if outcome.code == 0:
-        require(done, "exit code 0, and the work is not done")
+    if outcome.code == scene.code:
+        require(done, f"exit code {scene.code}, and the work is not done")
         return "survived"
     require(outcome.fired, "failed by itself")
     if outcome.code in {OUTSIDE, -signal.SIGTERM}:
@@ -68,8 +69,7 @@ def _check(
         require(outcome.late < PATIENCE, f"took {outcome.late:.1f} s to end")
         require(len(outcome.stderr.splitlines()) <= 1, "more than one line on stderr")
         require(not temporaries(tree), f"left {temporaries(tree)}")
-        # A repair gives its shards their names one after the other.
-        require(done or tree == before or scene.name == "repair", "neither as before nor done")
+        require(scene.is_settled(base, tree, before), "neither as before nor done")
     _run_again(server, scene, base)
     return "done" if done else "undone" if tree == before else "half done"
 
@@ -78,10 +78,10 @@ def _run_again(server: Server, scene: Scene, base: Path) -> None:
     """Run the same command once more; it must finish the work."""
     quiet = Fault(str(base))
     command = scene.command(base)
-    again = server.run(command, quiet)
-    if again.code == 1 and scene.name == "encode" and re.search(r"exists; force replaces", again.stderr):
+    again = server.run(command, quiet, files=scene.files)
+    if again.code == 1 and scene.name in _ONE_NEW and re.search(r"exists; force replaces", again.stderr):
         again = server.run([*command, "--force"], quiet)  # some shards had their names: the message says what to do
-    require(again.code == 0, f"the rerun fails: {again.stderr.strip()}")
+    require(again.code == scene.code, f"the rerun fails: {again.stderr.strip()}")
     require(scene.is_done(base), "the rerun does not finish the work")
 
 
@@ -91,7 +91,7 @@ def _measure(server: Server, scene: Scene, base: Path) -> tuple[int, float]:
     for _ in range(4):
         scene.set_up(base)
         started = time.monotonic()
-        calls = server.run(scene.command(base), Fault(str(base))).calls
+        calls = server.run(scene.command(base), Fault(str(base)), files=scene.files).calls
         seconds.append(time.monotonic() - started)
     return calls, min(seconds)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tests.reliability.faultlib import Action, Kind
 from tests.reliability.samples import scratch_directory
-from tests.reliability.scenes import SCENES, BrokenPromiseError, Scene, require, temporaries
+from tests.reliability.scene import BrokenPromiseError, Scene, Tree, require, temporaries
+from tests.reliability.scenes import SCENES
 from tests.reliability.server import Fault, Outcome, Server
 
 __all__ = ["FAULTS", "fault_campaign", "fault_trial"]
@@ -58,7 +59,7 @@ def fault_trial(
     before = scene.set_up(base)
     victim = scene.victim if action >= Action.TRUNCATE else ""
     fault = Fault(str(base), kinds, action, call, number, str(base / victim) if victim else "")
-    outcome = server.run(scene.command(base), fault)
+    outcome = server.run(scene.command(base), fault, files=scene.files)
     try:
         return _check(scene, base, name, before, victim, outcome), outcome
     except BrokenPromiseError as error:
@@ -67,34 +68,37 @@ def fault_trial(
         ) from error
 
 
-def _check(scene: Scene, base: Path, name: str, before: dict[str, bytes], victim: str, outcome: Outcome) -> str:
+def _check(scene: Scene, base: Path, name: str, before: Tree, victim: str, outcome: Outcome) -> str:
     require(not outcome.hung, "hangs")
-    garbled_input = name == "a read returns other bytes once" and scene.name.startswith("encode")
+    garbled_input = name == "a read returns other bytes once" and scene.writes_what_it_reads
     # Nobody can know that an input was read wrongly.
     tree = scene.check_safe(base, before, changed=victim, any_bytes=garbled_input)
     if not outcome.fired:
-        require(outcome.code == 0 and scene.is_done(base), "failed by itself")
+        require(outcome.code == scene.code and scene.is_done(base), "failed by itself")
         return "untouched"
-    if outcome.code == 0:
+    if outcome.code == scene.code:
         # An input that was changed after it had been read, or was read wrongly, is encoded as it was read.
-        require(scene.is_done(base) or bool(victim) or garbled_input, "exit code 0, and the work is not done")
-        require(not temporaries(tree), f"exit code 0, and it left {temporaries(tree)}")
+        done = scene.is_done(base) or bool(victim) or garbled_input
+        require(done, f"exit code {scene.code}, and the work is not done")
+        require(not temporaries(tree), f"exit code {scene.code}, and it left {temporaries(tree)}")
         require(not outcome.stderr or name not in _HARMLESS, "a harmless fault is complained of")
         return "done"
     require(name not in _HARMLESS, "a harmless fault ends the run")
     require(outcome.code in {1, 4}, "an exit code that means something else")
     lines = outcome.stderr.splitlines()
-    if scene.name == "repair" and outcome.code == 4:
-        require(not lines and "beyond repair" in outcome.stdout, "a set beyond repair is not reported on stdout")
-    else:
-        require(len(lines) == 1 and lines[0].startswith("gfcode: error: "), "not one line on stderr")
-        require("bug in gfcode" not in lines[0], "an exception that nobody expected")
-        require(str(base) in lines[0] or outcome.code == 4, "the error names no file")
+    if not lines:
+        said = "beyond repair" in outcome.stdout or "failed" in outcome.stdout
+        require(scene.reports_damage and said, "nothing is said of what went wrong")
+    require(len(lines) <= 1 or scene.many, "more than one line on stderr")
+    for line in lines:
+        require(line.startswith("gfcode: error: "), "a line on stderr that is no error")
+        require("bug in gfcode" not in line, "an exception that nobody expected")
+        require(str(base) in line or outcome.code == 4, "the error names no file")
     require(name in _STUCK or not temporaries(tree), f"left {temporaries(tree)}")
     same = {path: content for path, content in tree.items() if path != victim and path not in temporaries(tree)}
     old = {path: content for path, content in before.items() if path != victim}
-    # After the names are given only flushing and removing are left to fail; and a repair gives names one by one.
-    whole = scene.is_done(base) or name in _STUCK or scene.name == "repair"
+    # After the names are given only flushing and removing are left to fail.
+    whole = name in _STUCK or scene.is_settled(base, same, old)
     require(same == old or whole, "neither as before nor done")
     return "refused"
 
@@ -107,7 +111,7 @@ def fault_campaign(count: int, seed: int, *, names: tuple[str, ...] = tuple(SCEN
         for scene in (SCENES[name] for name in names):
             for kind in FAULTS:
                 scene.set_up(base)
-                calls = server.run(scene.command(base), Fault(str(base), kind[1])).calls
+                calls = server.run(scene.command(base), Fault(str(base), kind[1]), files=scene.files).calls
                 for call in rng.sample(range(1, calls + 1), min(count, calls)):
                     result, _ = fault_trial(server, scene, base, kind, call)
                     counts[result] += 1

@@ -21,7 +21,7 @@ from gfcode.pipeline import decode_file, repair_set, verify_set
 from gfcode.pipeline.frame import HEADER_BYTES, XXH3, FrameHeader, seal
 from gfcode.pipeline.probe import inspect_shard
 from tests.reliability.samples import Sample, samples, scratch_directory
-from tests.reliability.scenes import BrokenPromiseError, Tree, require
+from tests.reliability.scene import BrokenPromiseError, Tree, require
 
 __all__ = ["MEMORY", "hostile_campaign", "hostile_trial", "metadata_frame"]
 

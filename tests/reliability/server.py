@@ -10,6 +10,7 @@ import ctypes
 import importlib
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -106,11 +107,24 @@ class Server:
         self._process.stdout.close()  # type: ignore[union-attr]
 
     def run(
-        self, arguments: list[str], fault: Fault, *, after: float | None = None, number: int = signal.SIGKILL
-    ) -> Outcome:
-        """Run a command line to its end; `after` so many seconds it gets signal `number`."""
+        self, arguments: list[str], fault: Fault, *, after: float | None = None, number: int = signal.SIGKILL,
+        files: int = 0,
+    ) -> Outcome:  # fmt: skip
+        """Run a command line to its end.
+
+        Parameters
+        ----------
+        arguments : list of str
+        fault : Fault
+        after : float, optional
+            Seconds after which it gets signal `number`.
+        number : int
+        files : int
+            Files that it may have open; 0 for as many as this process.
+        """
         request = {
             "arguments": arguments, "fault": asdict(fault), "after": after, "number": int(number), "limit": LIMIT,
+            "files": files,
         }  # fmt: skip
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -138,7 +152,7 @@ def _warm_up() -> None:
     """Import what commands import, and run one, so that forks need not."""
     from gfcode.cli.main import main
 
-    for name in ("encode", "decode", "verify", "repair"):
+    for name in ("encode", "decode", "verify", "repair", "scrub"):
         importlib.import_module(f"gfcode.cli.{name}")
     with tempfile.TemporaryDirectory() as base:
         source = Path(base) / "f"
@@ -149,14 +163,20 @@ def _warm_up() -> None:
             (Path(base) / f"s/f.00{lost}.gfs").unlink()
         assert main(["decode", f"{base}/s", "-o", f"{base}/g", *quiet]) == 0
         assert main(["repair", f"{base}/s", *quiet]) == 0
+        assert main(["scrub", f"{base}/s", "--state", f"{base}/state", *quiet]) == 0
+        assert main(["encode", str(source), "--update", "--out", f"{base}/t", *quiet]) == 0
+        assert main(["encode", f"{base}/s", "--archive", "--name", "a", "--out", f"{base}/u", *quiet]) == 0
     if len(os.listdir("/proc/self/task")) != 1:
         raise RuntimeError("a process with threads cannot be forked safely")
 
 
-def _child(arguments: list[str], fault: dict[str, Any], library: Any, streams: tuple[int, int]) -> NoReturn:
+def _child(request: dict[str, Any], library: Any, streams: tuple[int, int]) -> NoReturn:
     """Become the command."""
     from gfcode.cli.main import run
 
+    fault = request["fault"]
+    if request["files"]:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (request["files"], request["files"]))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number, stream in enumerate(streams, 1):
         os.dup2(stream, number)
@@ -165,7 +185,7 @@ def _child(arguments: list[str], fault: dict[str, Any], library: Any, streams: t
         os.fsencode(fault["below"]), fault["kinds"], fault["action"], fault["call"], fault["number"],
         os.fsencode(fault["victim"]),
     )  # fmt: skip
-    sys.argv = ["gfcode", *arguments]
+    sys.argv = ["gfcode", *request["arguments"]]
     code = OUTSIDE
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
@@ -187,7 +207,7 @@ def _serve_one(request: dict[str, Any], library: Any) -> dict[str, Any]:
     signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
     child = os.fork()
     if not child:
-        _child(request["arguments"], request["fault"], library, streams)
+        _child(request, library, streams)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
     process = os.pidfd_open(child)
     poll = select.poll()

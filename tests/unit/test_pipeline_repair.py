@@ -154,8 +154,11 @@ def test_repair_elsewhere_leaves_the_originals(files: FileSet, tmp_path: Path) -
         Path(path).name: content for path, content in files.original.items() if path[-5] in "03"
     }
     assert [shard.path for shard in report.repaired] == [str(out / "file.000.gfs"), str(out / "file.003.gfs")]
+    (out / "file.000.gfs").write_text("another's")
     with pytest.raises(TargetExistsError, match=r"file\.000\.gfs exists"):
         repair_set(files.directory, out=out, durable=False)
+    (out / "file.000.gfs").unlink()
+    repair_set(files.directory, out=out, durable=False)
     assert verify_set([files.directory, out]).shards[0].intact
 
 
