@@ -1,6 +1,8 @@
 """Published benchmark tables, run again here: ours, the peers that are installed, and what was published.
 
-    python -m bench.tables [--tables sc21,isal,klauspost] [--rounds 7] [--out bench/results/tables.json]
+    python -m bench.tables [--tables sc21,isal,klauspost,gcrs] [--rounds 7] [--short]
+                           [--out bench/results/tables.json]
+    python -m bench.tables --print bench/results/tables.json
 
 sc21
     RS(8..10, 2..4), 10 MB of data, encode and decode, of Uezato, "Accelerating XOR-based Erasure Coding using Program
@@ -10,9 +12,12 @@ isal
     a second, as it counts. (It makes its tables each time, which at this length is in the noise; here they are made.)
 klauspost
     The encode benchmarks of klauspost/reedsolomon: KxMxLENGTH. GB of data and parity a second, as it counts.
+gcrs
+    m = 1..4, w = 4..8 of Liu, Wang, Chu and Leung, "G-CRS" (TPDS 2018), with k = 10 and 10 MB of data on one CPU, where
+    theirs are a GPU's; Jerasure's cauchy_good beside. GB of data a second.
 
-One thread, on memory; all take turns (`gfcode.measure.harness`); medians. ISA-L and klauspost/reedsolomon are measured
-where they are installed. Published figures stand beside with their source, and only where that is certain.
+One thread, on memory; all take turns (`gfcode.measure.harness`); medians. ISA-L, Jerasure and klauspost/reedsolomon are
+measured where they are installed. Published figures (`bench.published`) stand beside, each with its source.
 """
 
 import argparse
@@ -22,24 +27,22 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
-from bench import klauspost
+from bench import gcrs, klauspost
 from bench.harness import Figure, environment, interleave, place
+from bench.published import FIGURES, SOURCES, Published, figures
 from gfcode.codec import Codec
 from gfcode.engine.protocol import Blocks
 from gfcode.measure.isal import Isal, load
 
-__all__ = ["PUBLISHED", "Entry", "main", "measure", "table"]
+__all__ = ["Entry", "main", "measure", "render", "table"]
 
-TABLES = ("sc21", "isal", "klauspost")
-#: What a published figure is of: GB a second as the source counts, and where it stands.
-PUBLISHED = {
-    ("klauspost", "10x4x1M"): (93.875, "README, AVX2, 16 cores of a CPU that it does not name"),
-    ("klauspost", "50x20x1M"): (22.828, "README, AVX2, 16 cores of a CPU that it does not name"),
-}
+TABLES = ("sc21", "isal", "klauspost", "gcrs")
+#: Packets of Jerasure, about.
+_PACKET = 2048
 _MIB = 1 << 20
 Call = Callable[[], object]
 
@@ -60,6 +63,8 @@ class Entry:
         Bytes of packets that are measured.
     counts_parity : bool
         Whether the rate is that of all n blocks, or of the k data blocks.
+    w : int
+        Bits of a symbol.
     """
 
     table: str
@@ -71,6 +76,7 @@ class Entry:
     lost: tuple[int, ...] = ()
     packets: tuple[int, ...] = (64,)
     counts_parity: bool = False
+    w: int = 8
 
 
 def table(name: str) -> Iterator[Entry]:
@@ -94,6 +100,10 @@ def table(name: str) -> Iterator[Entry]:
     elif name == "klauspost":
         for k, m, size in ((10, 4, 1), (10, 4, 16), (17, 3, 1), (50, 20, 1)):
             yield Entry(name, f"{k}x{m}x{size}M", "encode", k, m, size * _MIB, counts_parity=True)
+    elif name == "gcrs":
+        for m, w in product((1, 2, 3, 4), (4, 5, 6, 7, 8)):
+            length = 1_000_000 // (w * _PACKET) * w * _PACKET
+            yield Entry(name, f"m={m} w={w}", "encode", 10, m, length, w=w)
     else:
         raise ValueError(f"there is no table {name!r}; choose from {', '.join(TABLES)}")
 
@@ -115,8 +125,8 @@ def measure(entry: Entry, isal: Isal | None, program: str | None, rounds: int) -
     calls: dict[str, Call] = {}
     sizes: dict[str, int] = {}
     blocks = k + (made if entry.counts_parity else 0)
-    codecs = {"words": Codec(k, m, layout="words")}
-    codecs |= {f"packets {size}": Codec(k, m, packet_bytes=size) for size in entry.packets}
+    codecs = {"words": Codec(k, m, entry.w, layout="words")} if entry.w in {4, 8} else {}
+    codecs |= {f"packets {size}": Codec(k, m, entry.w, packet_bytes=size) for size in entry.packets}
     for name, codec in reversed(codecs.items()):  # words last: its parity is what ISA-L is checked with
         length = entry.length // codec.block_multiple * codec.block_multiple
         codec.encode([block[:length] for block in data], [block[:length] for block in parity])
@@ -131,11 +141,17 @@ def measure(entry: Entry, isal: Isal | None, program: str | None, rounds: int) -
         calls[name], sizes[name] = call, blocks * length
         call()
         _check(name, out, [shards[index] for index in want], length)
-        if name == "words" and isal is not None:
+        if name == "words" and isal is not None and entry.w == 8 and entry.table != "gcrs":
             sources = [shards[index] for index in plan.sources]
             calls["isal"], sizes["isal"] = isal.product(plan.matrix.values, sources, list(out)), blocks * length
             calls["isal"]()
             _check("isal", out, [shards[index] for index in want], length)
+    if entry.table == "gcrs" and (jerasure := gcrs.load()) is not None:
+        Codec(k, m, entry.w, matrix="cauchy-good", packet_bytes=_PACKET).encode(data, parity)
+        calls["jerasure"] = gcrs.schedule(jerasure, entry.w, _PACKET, list(data), list(out))
+        sizes["jerasure"] = k * entry.length
+        calls["jerasure"]()
+        _check("jerasure", out, list(parity), entry.length)
     with ExitStack() as stack:
         if program is not None and entry.table == "klauspost":
             peer = stack.enter_context(klauspost.Klauspost(program, k, m, entry.length))
@@ -155,8 +171,14 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--short", action="store_true", help="three rounds")
     parser.add_argument("--out", default="bench/results/tables.json", help="where the JSON goes")
+    parser.add_argument("--print", dest="stored", metavar="JSON", help="only print what is stored there, in Markdown")
     options = parser.parse_args(arguments)
+    if options.stored:
+        with open(options.stored, encoding="utf-8") as file:
+            print("\n".join(render(json.load(file)["cases"])))
+        return
     info, isal, cases = environment(), load(), []
     info["isal"] = isal.version if isal else "not installed"
     with tempfile.TemporaryDirectory() as folder:
@@ -167,17 +189,16 @@ def main(arguments: Sequence[str]) -> None:
         for name in options.tables.split(","):
             print(f"\n{name}: GB a second", flush=True)
             for entry in table(name):
-                figures = measure(entry, isal, program, options.rounds)
-                published = PUBLISHED.get((entry.table, entry.name))
-                cases.append(_case(entry, figures, published))
-                _show(entry, figures, published)
+                found = measure(entry, isal, program, 3 if options.short else options.rounds)
+                cases.append(_case(entry, found))
+                _show(entry, found)
     os.makedirs(os.path.dirname(options.out) or ".", exist_ok=True)
     with open(options.out, "w", encoding="utf-8") as file:
         json.dump({"environment": info, "cases": cases}, file)
     print(f"\nwritten to {options.out}")
 
 
-def _case(entry: Entry, figures: dict[str, Figure], published: tuple[float, str] | None) -> dict[str, Any]:
+def _case(entry: Entry, found: dict[str, Figure]) -> dict[str, Any]:
     """Return what goes into the JSON."""
     return {
         "table": entry.table,
@@ -185,23 +206,55 @@ def _case(entry: Entry, figures: dict[str, Figure], published: tuple[float, str]
         "operation": entry.operation,
         "k": entry.k,
         "m": entry.m,
+        "w": entry.w,
         "length": entry.length,
         "counts": "data and parity" if entry.counts_parity else "data",
-        "published": published,
-        "rates": {name: list(figure.rates) for name, figure in figures.items()},
-        "median": {name: figure.median for name, figure in figures.items()},
+        "published": [
+            asdict(each) | asdict(SOURCES[each.source]) for each in figures(entry.table, entry.name, entry.operation)
+        ],
+        "rates": {name: list(figure.rates) for name, figure in found.items()},
+        "median": {name: figure.median for name, figure in found.items()},
     }
 
 
-def _show(entry: Entry, figures: dict[str, Figure], published: tuple[float, str] | None) -> None:
+def _show(entry: Entry, found: dict[str, Figure]) -> None:
     """Print one line."""
     parts = [
         f"{name} {figure.median:.2f} [{min(figure.rates):.2f}-{max(figure.rates):.2f}]"
-        for name, figure in figures.items()
+        for name, figure in found.items()
     ]
-    if published:
-        parts.append(f"published {published[0]:.2f} ({published[1]})")
+    parts += [_told(each) for each in figures(entry.table, entry.name, entry.operation)]
     print(f"{entry.name:10} {entry.operation:7} " + "  ".join(parts), flush=True)
+
+
+def _told(each: Published) -> str:
+    return f"published {each.what} {each.rate:.2f} ({SOURCES[each.source].hardware})"
+
+
+def render(cases: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield Markdown: a table for each of the published ones, with every figure that was found, or that none was."""
+    for name in dict.fromkeys(case["table"] for case in cases):
+        members = [case for case in cases if case["table"] == name]
+        columns = list(dict.fromkeys(variant for case in members for variant in case["median"]))
+        theirs = list(
+            dict.fromkeys(
+                (each.what, each.source) for (table, _, _), found in FIGURES.items() if table == name for each in found
+            )
+        )
+        yield f"\n{name}\n"
+        heads = [f"{what}, {SOURCES[source].hardware}" for what, source in theirs]
+        yield "| | " + " | ".join([*columns, *heads]) + " |"
+        yield "|---|" + "---:|" * (len(columns) + len(theirs))
+        for case in members:
+            cells = [_measured(case, column) for column in columns]
+            known = {(each["what"], each["source"]): each["rate"] for each in case["published"]}
+            cells += [f"{known[key]:.4g}" if key in known else "not found" for key in theirs]
+            yield f"| {case['name']}, {case['operation']} | " + " | ".join(cells) + " |"
+
+
+def _measured(case: dict[str, Any], variant: str) -> str:
+    rates = case["rates"].get(variant)
+    return "" if rates is None else f"{case['median'][variant]:.1f} [{min(rates):.1f}–{max(rates):.1f}]"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.experiment import SWEEPS, main, points
+from bench.experiment import SWEEPS, Point, free_memory, main, points
 from bench.loops import PACKET, Memory, program_call, table_call
 from bench.methods import METHODS, Prepared
 from gfcode.gf import GF
@@ -88,6 +88,23 @@ def test_points_cover_every_sweep() -> None:
     assert all(point.length % (16 * PACKET) == 0 for point in found)
     with pytest.raises(ValueError, match="no sweep"):
         list(points(["n"], [1], 1))
+
+
+def test_large_sizes_take_fewer_rounds() -> None:
+    small, large, largest = (Point("size", 10, 4, 8, size) for size in (64, 1024, 4096))
+    assert [point.rounds(5, short=False) for point in (small, large, largest)] == [5, 3, 2]
+    assert [point.rounds(5, short=True) for point in (small, large, largest)] == [3, 3, 1]
+    assert [point.rounds(1, short=False) for point in (small, large, largest)] == [1, 1, 1]
+    assert largest.memory == pytest.approx(1.8 * 4.096e9, rel=0.01)
+    assert free_memory() > 1 << 20
+
+
+def test_what_does_not_fit_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bench.experiment.free_memory", lambda: 1 << 20)
+    main(["--sweeps", "size", "--sizes", "8", "--out", str(tmp_path / "out.json")])
+    assert "8 MB are passed over: 13 MiB of memory are not free" in capsys.readouterr().out
 
 
 def test_program_and_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

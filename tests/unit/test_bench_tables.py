@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import klauspost
-from bench.tables import PUBLISHED, TABLES, Entry, main, measure, table
+from bench import gcrs, klauspost
+from bench.published import FIGURES, SOURCES, figures
+from bench.tables import TABLES, Entry, main, measure, render, table
 from gfcode.measure.isal import Isal, load
 
 SMALL = Entry("sc21", "RS(4,2)", "decode", 4, 2, 32 * 1024 + 64, (0, 3), (64, 1024))
@@ -23,13 +24,31 @@ def test_lines_of_the_tables() -> None:
     assert names == ["10x4x1M", "10x4x16M", "17x3x1M", "50x20x1M"]
     assert all(entry.counts_parity for entry in table("klauspost"))
     with pytest.raises(ValueError, match="no table"):
-        list(table("gcrs"))
+        list(table("tpds"))
+    gpu = list(table("gcrs"))
+    assert [(entry.m, entry.w) for entry in gpu] == [(m, w) for m in range(1, 5) for w in range(4, 9)]
+    assert all(entry.length % (entry.w * 2048) == 0 and 0.98e6 < entry.length <= 1e6 for entry in gpu)
 
 
 def test_published_figures_stand_beside_lines_that_exist() -> None:
-    lines = {(entry.table, entry.name) for name in TABLES for entry in table(name)}
-    assert set(PUBLISHED) <= lines
-    assert all(rate > 0 and source for rate, source in PUBLISHED.values())
+    lines = {(entry.table, entry.name, entry.operation) for name in TABLES for entry in table(name)}
+    assert set(FIGURES) <= lines
+    told = [each for found in FIGURES.values() for each in found]
+    assert all(each.rate > 0 and each.what for each in told)
+    assert {each.source for each in told} == set(SOURCES)
+    assert all(
+        source.title and source.hardware and source.address.startswith("https://") for source in SOURCES.values()
+    )
+    assert figures("gcrs", "m=3 w=8", "encode") == ()
+    assert [each.rate for each in figures("sc21", "RS(10,4)", "decode")] == [5.859, 4.712]
+
+
+@pytest.mark.parametrize("w", [4, 7])
+def test_jerasure_is_held_to_our_bytes(w: int) -> None:
+    if gcrs.load() is None:
+        pytest.skip("Jerasure is not installed: apt-get install libjerasure2")
+    found = measure(Entry("gcrs", "x", "encode", 4, 2, w * 2048, w=w), None, None, 1)
+    assert set(found) == {"packets 64", "jerasure", *(["words"] if w == 4 else [])}
 
 
 def test_a_line_is_measured_and_checked() -> None:
@@ -63,6 +82,11 @@ def test_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert case["counts"] == "data"
     assert all(case["median"][name] > 0 for name in ("words", "packets 64"))
     assert "RS(4,2)    decode" in capsys.readouterr().out
+    main(["--print", str(out)])
+    assert "| RS(4,2), decode | " in capsys.readouterr().out
+    lines = list(render(result["cases"]))
+    assert lines[1].startswith("| | ")
+    assert lines[-1].endswith("| not found | not found |")
 
 
 @pytest.mark.peer
