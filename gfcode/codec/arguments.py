@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 import numpy as np
 import numpy.typing as npt
 
+from gfcode.engine.arrays import is_device_array
 from gfcode.engine.buffers import address_of, addresses_of
 from gfcode.engine.protocol import Blocks
 from gfcode.errors import BlockError, ParameterError, UnrecoverableError
@@ -26,6 +27,7 @@ __all__ = [
     "check_length",
     "join",
     "outputs_of",
+    "refuse_device_array",
     "refuse_overlap",
     "rows_of",
     "same_memory",
@@ -68,6 +70,7 @@ def array_of(block: BlockLike, what: str, *, writable: bool = False) -> Bytes:
         try:
             view = memoryview(block)
         except TypeError:
+            refuse_device_array(block, what)
             raise BlockError(f"{what} is a {type(block).__name__}, not an array of uint8 or a buffer") from None
         if not view.c_contiguous:
             raise BlockError(f"the bytes of {what} are not contiguous")
@@ -129,6 +132,12 @@ def join(arrays: Sequence[Bytes]) -> Blocks:
     return Blocks(table.astype(np.uint64), first.shape[1], arrays)
 
 
+def refuse_device_array(value: object, what: str) -> None:
+    """Refuse an array in device memory among blocks of host memory, or where only those can be worked on."""
+    if is_device_array(value):
+        raise BlockError(f"{what} is in device memory, and what is done here with it is done in host memory; copy it")
+
+
 def rows_of(blocks: BlocksLike, count: int, what: str) -> list[Any]:
     """Split the blocks of `count` shards into one for each.
 
@@ -152,6 +161,7 @@ def rows_of(blocks: BlocksLike, count: int, what: str) -> list[Any]:
             raise BlockError(f"{what} has shape {given.shape}, not ({count}, length) or (stripes, {count}, length)")
         return [given[..., i, :] for i in range(count)]
     if not isinstance(given, Sequence) or isinstance(given, str | bytes | bytearray | memoryview):
+        refuse_device_array(given, what)
         raise BlockError(f"{what} is a {type(given).__name__}, not an array or a sequence of {count} blocks")
     if len(given) != count:
         raise BlockError(f"{what} has {len(given)} blocks, not {count}")

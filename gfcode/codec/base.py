@@ -20,7 +20,7 @@ from gfcode.codec.arguments import (
     shards_of,
 )
 from gfcode.codec.plan import Plan, Planner
-from gfcode.engine.protocol import Blocks, Operator, Product
+from gfcode.engine.protocol import Blocks, Operator
 from gfcode.errors import BlockError, ParameterError
 from gfcode.matrix.dense import Matrix
 from gfcode.params import Layout
@@ -98,7 +98,7 @@ class BlockCodec(ABC):
         ----------
         data : array of uint8, shape (k, length) or (stripes, k, length), or sequence of k blocks
             A block is a buffer, or an array of shape (length,) or (stripes, length). `length` is in bytes, a multiple
-            of `block_multiple`. An array in a GPU's memory (CuPy, torch, JAX, ...) is worked on there by the cuda
+            of `block_multiple`. Arrays in a GPU's memory (CuPy, torch, JAX, ...) are worked on there by the cuda
             engine, on the current CuPy stream: the result is a CuPy array, and nothing waits.
         out : like `data` with m for k, optional
             Where to put the parity blocks; overwritten. Must not overlap the data.
@@ -167,7 +167,7 @@ class BlockCodec(ABC):
         ----------
         shards : mapping of shard index to block
             At least k, from 0 .. n − 1. Blocks are buffers, or arrays of shape (length,) or (stripes, length); all of
-            one shape.
+            one shape. Arrays in a GPU's memory are worked on there, as in `encode`.
         out : array of uint8, shape (k, length) or (stripes, k, length), or sequence of k writable blocks, optional
             Where to put the data; overwritten. A block of it may be the very memory of the data shard given for it,
             which then stays as it is; apart from that it must not overlap the shards.
@@ -205,7 +205,7 @@ class BlockCodec(ABC):
         Parameters
         ----------
         shards : mapping of shard index to block
-            As in `decode`. Arrays in a GPU's memory are worked on there, as in `encode`.
+            As in `decode`.
         want : iterable of int
             Shard indices, each once.
         out : array of uint8, shape (len(want), length) or (stripes, len(want), length), or sequence of blocks, optional

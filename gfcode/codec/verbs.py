@@ -122,7 +122,8 @@ class StorageCodec(BlockCodec):
         Parameters
         ----------
         shards : mapping of shard index to block
-            As in `decode`, but more than k, so that there is something to compare; or all n.
+            As in `decode`, but more than k, so that there is something to compare; or all n. Arrays in a GPU's memory
+            are compared there; the answer is waited for, and stripes that disagree are copied to the host.
 
         Returns
         -------
@@ -133,7 +134,9 @@ class StorageCodec(BlockCodec):
         BlockError
             If there is nothing to compare: for k shards or fewer, or where no shard is determined by the others.
         """
-        given = shards_of(shards, self.n)
+        on_device = device.holds_device_arrays(shards)
+        given: Mapping[int, Any] = shards if on_device else shards_of(shards, self.n)
+        check_indices(given, self.n)
         basis = self.basis(given)
         spare = tuple(shard for shard in sorted(given) if shard not in basis)
         if not spare and len(given) < self.n:
@@ -141,8 +144,10 @@ class StorageCodec(BlockCodec):
                 f"more than k = {self.k} shards are needed to compare any, and {len(given)} are given: "
                 "none is determined by the others, and nothing can be compared"
             )
-        shape_of(given, self.k, self.block_multiple)
         plan = self._plans().find(basis, spare)
+        if on_device:
+            return device.verify(self, given, basis, plan, self.verify)
+        shape_of(given, self.k, self.block_multiple)
         return verify(given, basis, plan, self.block_multiple, Locator(self, tuple(sorted(given))))
 
     def update(
@@ -161,7 +166,7 @@ class StorageCodec(BlockCodec):
         index : int
             The data shard that changes, 0 .. k − 1.
         old, new : block of shape (length,) or (stripes, length)
-            Its bytes before and after.
+            Its bytes before and after. Arrays in a GPU's memory are worked on there, as in `encode`, if all are there.
 
         Raises
         ------

@@ -4,16 +4,16 @@ from typing import Final
 
 __all__ = ["is_device_array"]
 
-#: Device types of DLPack that are CUDA memory: kDLCUDA and kDLCUDAManaged.
-_CUDA: Final = {2, 13}
+#: Device types of DLPack that are a GPU's memory: kDLCUDA, kDLROCM and kDLCUDAManaged.
+_GPUS: Final = {2, 10, 13}
 
 
 def is_device_array(value: object) -> bool:
     """Tell whether an object is an array in a GPU's memory: of CuPy, torch, JAX, numba, or any other that says so.
 
-    What counts is `__cuda_array_interface__`, or a CUDA device in `__dlpack_device__`.
+    What counts is `__cuda_array_interface__`, or a GPU in `__dlpack_device__`.
     """
     if hasattr(value, "__cuda_array_interface__"):
         return True
     device = getattr(value, "__dlpack_device__", None)
-    return device is not None and int(device()[0]) in _CUDA
+    return device is not None and int(device()[0]) in _GPUS

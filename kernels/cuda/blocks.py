@@ -1,17 +1,18 @@
 """Blocks in device memory: what an array offers, and where the kernels find its bytes."""
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gfcode.engine.arrays import is_device_array
 from gfcode.errors import BlockError
+from gfcode.kernels.cuda.batches import Batch
 from gfcode.kernels.cuda.device import Device, Memory, Stream
 
-__all__ = ["DeviceBlocks", "Resident"]
+__all__ = ["DeviceBlocks", "Resident", "device_blocks", "device_of"]
 
 
 class Resident:
@@ -90,38 +91,52 @@ class DeviceBlocks:
         BlockError
             For another shape, type, stride or device, or a read-only array where a writable one is needed.
         """
-        address, shape, strides = _open(device, array, stream, writable=writable)
+        address, shape, strides, owner = _open(device, array, stream, writable=writable)
         if len(shape) == 2:
-            blocks = cls(address, (0, strides[0]), (1, shape[0], shape[1]), array)
+            blocks = cls(address, (0, strides[0]), (1, shape[0], shape[1]), owner)
             blocks.single = True
             return blocks
         if len(shape) == 3:
-            return cls(address, (strides[0], strides[1]), (shape[0], shape[1], shape[2]), array)
+            return cls(address, (strides[0], strides[1]), (shape[0], shape[1], shape[2]), owner)
         raise BlockError(
             f"blocks must be uint8 of shape (count, length) or (stripes, count, length), not of shape {shape}"
         )
 
     @classmethod
     def of_arrays(
-        cls, device: Device, arrays: Sequence[object], stream: Stream, *, writable: bool = False
+        cls,
+        device: Device,
+        arrays: Sequence[object],
+        stream: Stream,
+        *,
+        writable: bool = False,
+        name: Callable[[int], str] = "block {}".format,
     ) -> "DeviceBlocks":
         """Take blocks that are arrays of their own, each of shape (length,) or (stripes, length), all alike.
+
+        `name` says in errors which array is meant.
 
         Raises
         ------
         BlockError
             As `of_array`; or if the arrays differ in shape, or there are none.
         """
+        if not arrays:
+            raise BlockError("there are no blocks: give arrays of one shape, (length,) or (stripes, length)")
         found = [_open(device, array, stream, writable=writable) for array in arrays]
-        shapes = {shape for _, shape, _ in found}
-        if len(shapes) != 1 or len(shape := shapes.pop()) not in {1, 2}:
-            raise BlockError("blocks of their own are arrays of one shape, (length,) or (stripes, length)")
-        stripes, length = shape if len(shape) == 2 else (1, shape[0])
+        first = found[0].shape
+        for i, one in enumerate(found):
+            if len(one.shape) not in {1, 2}:
+                raise BlockError(f"{name(i)} has shape {one.shape}, not (length,) or (stripes, length)")
+            if one.shape != first:
+                raise BlockError(f"{name(i)} has shape {one.shape}, {name(0)} {first}; they must have the same")
+        stripes, length = first if len(first) == 2 else (1, first[0])
         steps = np.arange(stripes, dtype=np.int64)[:, None]
-        starts = np.array([address for address, _, _ in found], np.int64)
-        strides = np.array([strides[0] if len(shape) == 2 else 0 for _, _, strides in found], np.int64)
-        blocks = cls(0, (0, 0), (stripes, len(found), length), tuple(arrays), starts + steps * strides)
-        blocks.single = len(shape) == 1
+        starts = np.array([one.address for one in found], np.int64)
+        strides = np.array([one.strides[0] if len(first) == 2 else 0 for one in found], np.int64)
+        owners = tuple(one.owner for one in found)
+        blocks = cls(0, (0, 0), (stripes, len(found), length), owners, starts + steps * strides)
+        blocks.single = len(first) == 1
         return blocks
 
     def addresses(self) -> npt.NDArray[np.int64]:
@@ -158,11 +173,29 @@ class DeviceBlocks:
         table = np.take_along_axis(self.addresses(), index, axis=1)
         return DeviceBlocks(0, (0, 0), shape, self.owner, table)
 
-    def part(self, start: int, stripes: int) -> "DeviceBlocks":
-        """Return the blocks of `stripes` stripes from stripe `start` on."""
-        table = None if self.table is None else self.table[start : start + stripes]
-        address = self.address + start * self.strides[0]
-        return DeviceBlocks(address, self.strides, (stripes, self.count, self.length), self.owner, table)
+    def part(self, batch: Batch) -> "DeviceBlocks":
+        """Return the stripes and bytes of a batch."""
+        start, stripes, offset, length = batch
+        table = None if self.table is None else self.table[start : start + stripes] + offset
+        address = self.address + start * self.strides[0] + offset
+        return DeviceBlocks(address, self.strides, (stripes, self.count, length), self.owner, table)
+
+    def stripe(self, number: int) -> "DeviceBlocks":
+        """Return the blocks of one stripe."""
+        return self.part(Batch(number, 1, 0, self.length))
+
+    @classmethod
+    def in_memory(cls, memory: Memory, count: int, batch: Batch) -> "DeviceBlocks":
+        """Take the blocks of a batch that lie in a buffer of its own, stripe after stripe at the batch's pitch."""
+        strides = (count * batch.pitch, batch.pitch)
+        return cls(memory.address, strides, (batch.stripes, count, batch.length), memory)
+
+    @classmethod
+    def join(cls, parts: Sequence["DeviceBlocks"]) -> "DeviceBlocks":
+        """Take the blocks of several in each stripe, those of the first part first; all of as many stripes."""
+        table = np.concatenate([part.addresses() for part in parts], axis=1)
+        shape = (table.shape[0], table.shape[1], parts[0].length)
+        return cls(0, (0, 0), shape, tuple(part.owner for part in parts), table)
 
     @property
     def alignment(self) -> int:
@@ -182,15 +215,23 @@ class DeviceBlocks:
         return self._tables[stream].address
 
 
-def _open(
-    device: Device, array: object, stream: Stream, *, writable: bool
-) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-    """Return address, shape and strides of a device array whose bytes can be used on `stream` from here on."""
+class _Opened(NamedTuple):
+    """Where a device array is, and what keeps it there."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    owner: object
+
+
+def _open(device: Device, array: object, stream: Stream, *, writable: bool) -> _Opened:
+    """Open a device array, whose bytes can be used on `stream` from here on."""
     if not is_device_array(array):
         raise BlockError(f"{type(array).__name__} is no array in device memory: it says so by no protocol")
-    if not hasattr(array, "__cuda_array_interface__"):
+    view: Mapping[str, Any] | None = getattr(array, "__cuda_array_interface__", None)
+    if view is None:
         array = device.from_dlpack(array)
-    view: dict[str, Any] = array.__cuda_array_interface__  # type: ignore[attr-defined] # checked by name above
+        view = device.interface_of(array)
     shape = tuple(int(size) for size in view["shape"])
     if view["typestr"] not in {"|u1", "<u1", "=u1"} or not shape:
         raise BlockError(f"blocks must be arrays of uint8, not of {view['typestr']} and shape {shape}")
@@ -207,4 +248,51 @@ def _open(
         producer = view.get("stream")
         if producer is not None and producer != stream:
             device.wait(stream, device.record(producer))
-    return int(address), shape, tuple(int(stride) for stride in strides)
+    return _Opened(int(address), shape, tuple(int(stride) for stride in strides), array)
+
+
+def device_blocks(
+    device: Device,
+    arrays: object,
+    stream: Stream,
+    *,
+    writable: bool = False,
+    name: Callable[[int], str] = "block {}".format,
+) -> DeviceBlocks:
+    """Take blocks as callers give them: `DeviceBlocks`, an array of all, or a list of arrays of their own."""
+    if isinstance(arrays, DeviceBlocks):
+        return arrays
+    if isinstance(arrays, list | tuple):
+        return DeviceBlocks.of_arrays(device, arrays, stream, writable=writable, name=name)
+    return DeviceBlocks.of_array(device, arrays, stream, writable=writable)
+
+
+def device_of(device: Device, arrays: Iterable[tuple[str, object]]) -> int:
+    """Return the number of the device that holds all arrays; empty ones are everywhere.
+
+    Parameters
+    ----------
+    device : Device
+        To be asked, and the answer if nothing else is.
+    arrays : iterable of (str, device array)
+        With their names, for errors.
+
+    Raises
+    ------
+    BlockError
+        If they are on different devices.
+    """
+    first: tuple[str, int] | None = None
+    for name, array in arrays:
+        view: Mapping[str, Any] | None = getattr(array, "__cuda_array_interface__", None)
+        if view is None:
+            number = int(array.__dlpack_device__()[1])  # type: ignore[attr-defined] # is_device_array saw it
+        elif 0 in view["shape"] or (place := device.locate(int(view["data"][0]))).kind != "device":
+            continue
+        else:
+            number = place.device
+        if first is None:
+            first = name, number
+        elif number != first[1]:
+            raise BlockError(f"{name} is on device {number}, {first[0]} on device {first[1]}; copy one to the other")
+    return device.number if first is None else first[1]

@@ -43,7 +43,7 @@ class Context:
         return kernel
 
     def _make(self, build: Build) -> Kernel:
-        key = build_key(build, self.device.info.capability, self.device.compiler)
+        key = build_key(build, self.device.info, self.device.compiler)
         image = self._cache.load(key)
         if image is not None:
             try:
@@ -54,12 +54,6 @@ class Context:
         kernel = self.device.load(image, build.kernel)
         self._cache.store(key, image)
         return kernel
-
-    def is_cached(self, build: Build) -> bool:
-        """Tell whether a kernel can be had without compiling."""
-        if build in self._kernels:
-            return True
-        return self._cache.load(build_key(build, self.device.info.capability, self.device.compiler)) is not None
 
     def launch(self, launch: Launch, work: Work, stream: Stream) -> None:
         """Start a kernel with the configuration's own fields of `work` filled in."""

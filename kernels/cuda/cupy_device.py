@@ -1,9 +1,12 @@
-"""NVIDIA GPUs through CuPy: its allocator, its streams, its NVRTC and its handle on the driver."""
+"""GPUs through CuPy: its allocator, its streams, its NVRTC (or HIPRTC) and its handle on the driver.
+
+CuPy for ROCm has the same calls with other names and numbers behind some, and no `__cuda_array_interface__`.
+"""
 
 import contextlib
 import ctypes
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +22,8 @@ __all__ = ["CupyDevice"]
 
 #: Turing is the first to have integer matrix products.
 _OLDEST: Final = 75
+#: In what the drivers call their errors for want of memory.
+_NO_MEMORY: Final = ("MemoryAllocation", "OUT_OF_MEMORY", "OutOfMemory")
 _MEMCPY_DEFAULT: Final = 4  # the driver sees from the addresses which way a copy goes
 _MEMORY_KINDS: Final = {0: "host", 1: "pinned", 2: "device", 3: "device"}  # of cudaPointerAttributes
 
@@ -38,6 +43,10 @@ def _line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
 class _DeviceMemory:
     """A block of CuPy's pool."""
 
@@ -55,33 +64,36 @@ class _PinnedMemory:
 
 
 class CupyDevice:
-    """One GPU. `current` makes one of CuPy's current device."""
+    """One GPU; `open` makes one."""
 
     def __init__(self, cupy: Any, number: int) -> None:
         self._cupy = cupy
         self._runtime = cupy.cuda.runtime
         self.number = number
         properties = self._runtime.getDeviceProperties(number)
-        name = properties["name"]
+        hip = bool(self._runtime.is_hip)
+        shared = "maxSharedMemoryPerMultiProcessor" if hip else "sharedMemPerMultiprocessor"
         self.info = DeviceInfo(
-            name.decode() if isinstance(name, bytes) else str(name),
+            _text(properties["name"]),
             10 * int(properties["major"]) + int(properties["minor"]),
             int(properties["multiProcessorCount"]),
-            int(properties["sharedMemPerMultiprocessor"]),
+            int(properties[shared]),
+            _text(properties["gcnArchName"]).split(":")[0] if hip else "",
         )
         try:
             version = cupy.cuda.nvrtc.getVersion()
         except Exception as error:
-            raise EngineUnavailableError(
-                f"NVRTC, CUDA's compiler, is not installed: pip install 'gfcode[cuda]' ({_line(error)})"
-            ) from error
-        self.compiler = f"NVRTC {version[0]}.{version[1]}"
+            name = "HIPRTC, ROCm's compiler," if hip else "NVRTC, CUDA's compiler,"
+            advice = "install it with ROCm" if hip else "pip install 'gfcode[cuda]'"
+            raise EngineUnavailableError(f"{name} is not installed: {advice} ({_line(error)})") from error
+        # HIPRTC gives the same version in every release: that of the runtime tells them apart.
+        self.compiler = f"HIPRTC {self._runtime.runtimeGetVersion()}" if hip else f"NVRTC {version[0]}.{version[1]}"
         self._own_streams: dict[int, Any] = {}
         self._lock = threading.Lock()
 
     @classmethod
-    def current(cls) -> "CupyDevice":
-        """Open CuPy's current device.
+    def open(cls, number: int | None = None) -> "CupyDevice":
+        """Open a device, by default CuPy's current one.
 
         Raises
         ------
@@ -90,20 +102,19 @@ class CupyDevice:
         """
         cupy = _import_cupy()
         runtime = cupy.cuda.runtime
-        if runtime.is_hip:
-            raise EngineUnavailableError("this cupy is built for ROCm, but the engine needs an NVIDIA GPU")
+        maker = "AMD" if runtime.is_hip else "NVIDIA"
         try:
             count = int(runtime.getDeviceCount())
-            number = int(runtime.getDevice()) if count else 0
+            number = int(runtime.getDevice()) if count and number is None else number
         except Exception as error:
-            reason = "no NVIDIA driver is loaded, or one too old for this cupy"
+            reason = f"no {maker} driver is loaded, or one too old for this cupy"
             if "NoDevice" in str(error):
-                reason = "there is no NVIDIA GPU that this process may use"
+                reason = f"there is no {maker} GPU that this process may use"
             raise EngineUnavailableError(f"{reason} ({_line(error)})") from error
         if count == 0:
-            raise EngineUnavailableError("there is no NVIDIA GPU that this process may use")
-        device = cls(cupy, number)
-        if device.info.capability < _OLDEST:
+            raise EngineUnavailableError(f"there is no {maker} GPU that this process may use")
+        device = cls(cupy, number or 0)
+        if device.info.capability < _OLDEST and not device.info.gfx:
             major, minor = divmod(device.info.capability, 10)
             raise EngineUnavailableError(
                 f"{device.info.name} has compute capability {major}.{minor}; the engine needs 7.5 or newer"
@@ -120,19 +131,21 @@ class CupyDevice:
         except cuda.memory.OutOfMemoryError as error:
             raise DeviceMemoryError(f"{self.info.name}: {_line(error)}") from error
         except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
-            if "MemoryAllocation" in str(error) or "OUT_OF_MEMORY" in str(error):
+            if any(name in str(error) for name in _NO_MEMORY):
                 raise DeviceMemoryError(f"{self.info.name}: {_line(error)}") from error
             raise DeviceError(f"{self.info.name}: {what} failed: {_line(error)}") from error
 
     def compile(self, build: Build) -> bytes:
-        """Compile a kernel with NVRTC."""
+        """Compile a kernel with NVRTC or HIPRTC."""
         nvrtc = self._cupy.cuda.nvrtc
         headers = headers_for(build)
         names, texts = [name.encode() for name in headers], [text.encode() for text in headers.values()]
         program = nvrtc.createProgram(kernel_source(build), build.source, texts, names)
         try:
-            nvrtc.compileProgram(program, list(options_for(build, self.info.capability)))
-            return bytes(nvrtc.getCUBIN(program))
+            with self._translated("compiling"):  # HIPRTC compiles for the current device
+                nvrtc.compileProgram(program, list(options_for(build, self.info)))
+            # What CuPy calls PTX is machine code where HIPRTC made it.
+            return bytes(nvrtc.getPTX(program) if self.info.gfx else nvrtc.getCUBIN(program))
         except nvrtc.NVRTCError as error:
             log = str(nvrtc.getProgramLog(program)).strip().splitlines()
             reason = next((line for line in log if "error" in line), _line(error))
@@ -225,10 +238,23 @@ class CupyDevice:
 
     def locate(self, address: int) -> Location:
         """Say whose memory an address is."""
+        if self.info.gfx:
+            return self._locate_on_rocm(address)
         with self._translated("looking an address up"):
             attributes = self._runtime.pointerGetAttributes(address)
         kind = _MEMORY_KINDS.get(int(attributes.type), "host")
         return Location(kind, int(attributes.device))  # type: ignore[arg-type] # a value of the table above
+
+    def _locate_on_rocm(self, address: int) -> Location:
+        """Do so where ordinary memory is an error, and kinds have other numbers from release to release."""
+        try:
+            with self._cupy.cuda.Device(self.number):
+                attributes = self._runtime.pointerGetAttributes(address)
+        except self._runtime.CUDARuntimeError:
+            return Location("host", 0)
+        if int(attributes.hostPointer):
+            return Location("pinned", int(attributes.device))
+        return Location("device" if int(attributes.devicePointer) else "host", int(attributes.device))
 
     def new_array(self, shape: tuple[int, ...]) -> object:
         """Make an uninitialised CuPy array."""
@@ -236,6 +262,19 @@ class CupyDevice:
             return self._cupy.empty(shape, np.uint8)
 
     def from_dlpack(self, array: object) -> object:
-        """Make a CuPy array of one that has only `__dlpack__`."""
+        """Make a CuPy array of any that has `__dlpack__`."""
+        if isinstance(array, self._cupy.ndarray):
+            return array
         with self._translated("taking an array over"):
             return self._cupy.from_dlpack(array)
+
+    def interface_of(self, array: object) -> Mapping[str, Any]:
+        """Describe a CuPy array, on ROCm too, where CuPy itself does not."""
+        own: Any = array
+        return {
+            "shape": own.shape,
+            "typestr": own.dtype.str,
+            "data": (int(own.data.ptr), False),
+            "strides": own.strides,
+            "stream": None,
+        }

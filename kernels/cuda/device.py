@@ -4,7 +4,8 @@
 sources on the CPU.
 """
 
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -155,5 +156,12 @@ class Device(Protocol):
         ...
 
     def from_dlpack(self, array: object) -> object:
-        """Make an array that has `__cuda_array_interface__` of one that has only `__dlpack__`, without copying."""
+        """Make an array of this device's own kind, which can be sliced, of one that has `__dlpack__`; no copy.
+
+        Work of the current stream finds its bytes as they are meant to be.
+        """
+        ...
+
+    def interface_of(self, array: object) -> Mapping[str, Any]:
+        """Say of an array of this device's own kind what `__cuda_array_interface__` says of others."""
         ...

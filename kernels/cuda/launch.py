@@ -18,6 +18,7 @@ __all__ = [
     "Operands",
     "Problem",
     "Tuning",
+    "bit_search_launch",
     "bitmatmul_build",
     "bitmatmul_launch",
     "halves_of",
@@ -49,17 +50,25 @@ class DeviceInfo:
     name : str
         As the driver gives it.
     capability : int
-        10 · major + minor: 90 for an H100.
+        10 · major + minor: 90 for an H100. Says nothing of an AMD GPU.
     processors : int
         Multiprocessors.
     shared_bytes : int
         Shared memory of a multiprocessor.
+    gfx : str
+        Architecture of an AMD GPU, "gfx90a" for an MI250; empty for NVIDIA's.
     """
 
     name: str
     capability: int
     processors: int
     shared_bytes: int
+    gfx: str = ""
+
+    @property
+    def architecture(self) -> str:
+        """What the compiler calls it: "sm_90", "gfx90a"."""
+        return self.gfx or f"sm_{self.capability}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,13 +265,13 @@ def bitmatmul_launch(problem: Problem, device: DeviceInfo, tuning: Tuning = Tuni
         span = -(-groups // turns)
         shared += span * words * 4 * threads
     resident = min(build.define("MIN_BLOCKS"), device.shared_bytes // (shared + 1024))
-    blocks = _grid(problem, device, tiles, threads, tuning.blocks or max(1, resident))
+    blocks = _grid(problem.stripes, device, tiles, threads, tuning.blocks or max(1, resident))
     return Launch(build, blocks, threads, shared, tiles, whole, piece, span)
 
 
-def _grid(problem: Problem, device: DeviceInfo, tiles: int, threads: int, resident: int) -> int:
+def _grid(stripes: int, device: DeviceInfo, tiles: int, threads: int, resident: int) -> int:
     """Blocks of a persistent grid: as many as fit at once, and no more than there are tiles."""
-    needed = -(-tiles * problem.stripes // (threads // _LANES))
+    needed = -(-tiles * stripes // (threads // _LANES))
     return max(1, min(needed, device.processors * resident))
 
 
@@ -302,10 +311,19 @@ def xor_launch(problem: Problem, device: DeviceInfo, source: str, program: str, 
             ("UNALIGNED", int(problem.alignment < (4 * vector if packets else 16))),
             ("TABLE", int(problem.table)),
             ("THREADS", threads),
-            ("MIN_BLOCKS", minimum),
+            # The second bound of a launch is of wavefronts for an execution unit on AMD's GPUs: none is set there.
+            ("MIN_BLOCKS", 1 if device.gfx else minimum),
         ),
         program,
     )
     tiles = max(1, tiles)
-    blocks = _grid(problem, device, tiles, threads, tuning.blocks or minimum)
+    blocks = _grid(problem.stripes, device, tiles, threads, tuning.blocks or minimum)
     return Launch(build, blocks, threads, 0, tiles, whole, max(1, problem.length))
+
+
+def bit_search_launch(stripes: int, length: int, device: DeviceInfo) -> Launch:
+    """Configure the kernel that tells which blocks have a one. A tile is 512 bytes of all blocks of a stripe."""
+    threads = 128
+    tiles = max(1, -(-length // 512))
+    blocks = _grid(stripes, device, tiles, threads, 8)
+    return Launch(Build("bit_search.cu", (("THREADS", threads),)), blocks, threads, 0, tiles, length // 512, length)

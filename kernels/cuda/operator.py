@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from gfcode.engine.protocol import Blocks, Product
 from gfcode.errors import BlockError
-from gfcode.kernels.cuda.blocks import DeviceBlocks
+from gfcode.kernels.cuda.blocks import DeviceBlocks, device_blocks
 from gfcode.kernels.cuda.context import Context
 from gfcode.kernels.cuda.device import Stream
 from gfcode.kernels.cuda.launch import Problem, Tuning
@@ -54,16 +54,8 @@ class _Operator:
         """Which kernel runs: "matrix", "program" or "horner"."""
         return self.runner.kernel
 
-    def blocks_of(self, array: object) -> DeviceBlocks:
-        """Return the blocks of what `apply_device` takes as inputs."""
-        return self._device_blocks(array, self._context.device.current_stream(), writable=False)
-
     def _device_blocks(self, array: object, stream: Stream, *, writable: bool) -> DeviceBlocks:
-        if isinstance(array, DeviceBlocks):
-            return array
-        if isinstance(array, list | tuple):
-            return DeviceBlocks.of_arrays(self._context.device, array, stream, writable=writable)
-        return DeviceBlocks.of_array(self._context.device, array, stream, writable=writable)
+        return device_blocks(self._context.device, array, stream, writable=writable)
 
     def _apply(
         self, inputs: object, outputs: object, which: npt.NDArray[np.uint32] | None, stream: Stream | None

@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Mapping
 from importlib import resources
 
-from gfcode.kernels.cuda.launch import Build
+from gfcode.kernels.cuda.launch import Build, DeviceInfo
 
 __all__ = ["build_key", "headers_for", "kernel_source", "options_for"]
 
@@ -29,19 +29,19 @@ def headers_for(build: Build) -> dict[str, str]:
     return headers
 
 
-def options_for(build: Build, capability: int) -> tuple[str, ...]:
-    """List the flags of NVRTC: machine code for one architecture (a cubin), leaving the driver nothing to compile."""
-    return (
-        f"--gpu-architecture=sm_{capability}",
-        "--std=c++17",
-        *(f"-D{name}={value}" for name, value in build.defines),
-    )
+def options_for(build: Build, device: DeviceInfo) -> tuple[str, ...]:
+    """List the flags of NVRTC or HIPRTC: machine code for one architecture, leaving the driver nothing to compile.
+
+    HIPRTC compiles for the current device unless it is told otherwise, and takes no PTX.
+    """
+    target = "-DGFCODE_NO_PTX=1" if device.gfx else f"--gpu-architecture={device.architecture}"
+    return (target, "--std=c++17", *(f"-D{name}={value}" for name, value in build.defines))
 
 
-def build_key(build: Build, capability: int, compiler: str) -> bytes:
+def build_key(build: Build, device: DeviceInfo, compiler: str) -> bytes:
     """Key of a compiled kernel: everything that its machine code depends on."""
     digest = hashlib.sha256()
-    parts = [compiler, kernel_source(build), *options_for(build, capability)]
+    parts = [compiler, device.architecture, kernel_source(build), *options_for(build, device)]
     parts.extend(f"{name}\0{text}" for name, text in sorted(headers_for(build).items()))
     for part in parts:
         digest.update(len(part).to_bytes(8, "little") + part.encode())

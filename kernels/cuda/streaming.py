@@ -6,13 +6,14 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from gfcode.engine.protocol import Blocks
 from gfcode.errors import DeviceError, DeviceMemoryError
+from gfcode.kernels.cuda.batches import PITCH, Batch, cut, round_up, stride_of, take
 from gfcode.kernels.cuda.blocks import DeviceBlocks
 from gfcode.kernels.cuda.device import Device, Event, Memory, PinnedMemory, Stream
 
@@ -25,21 +26,6 @@ Enqueue = Callable[[DeviceBlocks, DeviceBlocks, int, Stream], None]
 _BATCH_BYTES: Final = 32 << 20
 #: Batches under way: one comes in, one is worked on, one goes out.
 _SLOTS: Final = 3
-#: Rows of a batch start at multiples of this, so that kernels find them aligned.
-_PITCH: Final = 256
-
-
-class _Batch(NamedTuple):
-    """Stripes [start, start + stripes) of blocks, bytes [offset, offset + length) of each."""
-
-    start: int
-    stripes: int
-    offset: int
-    length: int
-
-    @property
-    def pitch(self) -> int:
-        return _round_up(self.length, _PITCH)
 
 
 @dataclass
@@ -48,7 +34,7 @@ class _Slot:
 
     device: Memory
     staging: PinnedMemory | None = None
-    batch: _Batch | None = None
+    batch: Batch | None = None
     worked: Event | None = None
     sent: Event | None = None
 
@@ -68,42 +54,17 @@ class _Lane:
         return self.incoming, self.working, self.outgoing
 
 
-def _round_up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
-
-
-def _batches(inputs: Blocks, outputs: Blocks, size: int, quantum: int) -> Iterator[_Batch]:
-    """Cut the work into batches that fit `size` bytes: whole stripes if one fits, else parts of one stripe."""
-    rows = inputs.count + outputs.count
-    stripe = rows * _round_up(inputs.length, _PITCH)
-    if stripe <= size:
-        step = size // stripe
-        for start in range(0, inputs.stripes, step):
-            yield _Batch(start, min(step, inputs.stripes - start), 0, inputs.length)
-        return
-    part = max(quantum, size // rows // quantum * quantum)
-    for start in range(inputs.stripes):
-        for offset in range(0, inputs.length, part):
-            yield _Batch(start, 1, offset, min(part, inputs.length - offset))
-
-
 def _runs(table: npt.NDArray[np.uint64], length: int) -> Iterator[tuple[int, int, int, int]]:
     """Rows of a table as (first row, rows, address, stride), as few as equal strides allow."""
     stripes, count = table.shape
     addresses = table.astype(np.int64)
 
-    def stride_of(run: npt.NDArray[np.int64]) -> int | None:
-        steps = np.diff(run)
-        if not steps.size:
-            return length
-        return int(steps[0]) if steps[0] >= length and (steps == steps[0]).all() else None
-
-    whole = stride_of(addresses.ravel())
+    whole = stride_of(addresses.ravel(), length)
     if whole is not None:
         yield 0, stripes * count, int(addresses[0, 0]), whole
         return
     for i, row in enumerate(addresses):
-        stride = stride_of(row)
+        stride = stride_of(row, length)
         if stride is not None:
             yield i * count, count, int(row[0]), stride
         else:
@@ -143,14 +104,14 @@ class Streamer:
         DeviceMemoryError
             If not even one strip of one stripe finds room.
         """
-        quantum = math.lcm(strip, _PITCH)
+        quantum = math.lcm(strip, PITCH)
         rows = inputs.count + outputs.count
-        row = _round_up(inputs.length, _PITCH)
+        row = round_up(inputs.length, PITCH)
         smallest = rows * min(quantum, row)
         wanted = max(smallest, min(self._batch_bytes, rows * row * inputs.stripes))
         with self._borrow(wanted, smallest) as lane:
             run = _Run(self._device, lane, enqueue, inputs, outputs)
-            for number, batch in enumerate(_batches(inputs, outputs, lane.size, quantum)):
+            for number, batch in enumerate(cut(rows, inputs.stripes, inputs.length, lane.size, quantum)):
                 run.start(lane.slots[number % _SLOTS], batch)
             for slot in lane.slots:
                 run.finish(slot)
@@ -185,21 +146,18 @@ class Streamer:
 
     def _make(self, size: int, smallest: int) -> _Lane:
         device = self._device
-        incoming, working, outgoing = (device.new_stream() for _ in range(3))
-        asked = size
-        while True:
-            try:
-                slots = [_Slot(device.allocate(size, working)) for _ in range(_SLOTS)]
-                return _Lane(size, slots, incoming, working, outgoing)
-            except DeviceMemoryError as error:
-                if size == smallest:
-                    for stream in (incoming, working, outgoing):
-                        device.close_stream(stream)
-                    raise DeviceMemoryError(
-                        f"the GPU has no room for batches, neither of {asked} bytes nor of {smallest}, of which "
-                        f"{_SLOTS} are needed; free memory on it or use another engine"
-                    ) from error
-                size = max(smallest, size // 2)
+        streams = incoming, working, outgoing = tuple(device.new_stream() for _ in range(3))
+
+        def allocate(size: int) -> list[_Slot]:
+            return [_Slot(device.allocate(size, working)) for _ in range(_SLOTS)]
+
+        try:
+            slots, size = take(allocate, size, smallest, _SLOTS)
+        except DeviceMemoryError:
+            for stream in streams:
+                device.close_stream(stream)
+            raise
+        return _Lane(size, slots, incoming, working, outgoing)
 
 
 class _Run:
@@ -217,7 +175,7 @@ class _Run:
         ends = (int(blocks.table.min()), int(blocks.table.max()) + blocks.length - 1) if blocks.table.size else ()
         return bool(ends) and all(self._device.locate(end).kind == "pinned" for end in ends)
 
-    def start(self, slot: _Slot, batch: _Batch) -> None:
+    def start(self, slot: _Slot, batch: Batch) -> None:
         """Enqueue a batch, after the one that had the slot before is out of the way."""
         device, lane = self._device, self._lane
         if not (self._input_direct and self._output_direct):
@@ -241,12 +199,12 @@ class _Run:
         slot.batch = batch
 
     @staticmethod
-    def _device_blocks(address: int, count: int, batch: _Batch, slot: _Slot) -> DeviceBlocks:
+    def _device_blocks(address: int, count: int, batch: Batch, slot: _Slot) -> DeviceBlocks:
         strides = (count * batch.pitch, batch.pitch)
         return DeviceBlocks(address, strides, (batch.stripes, count, batch.length), slot)
 
     @staticmethod
-    def _table(blocks: Blocks, batch: _Batch) -> npt.NDArray[np.uint64]:
+    def _table(blocks: Blocks, batch: Batch) -> npt.NDArray[np.uint64]:
         return blocks.table[batch.start : batch.start + batch.stripes] + np.uint64(batch.offset)
 
     def _staging(self, slot: _Slot) -> int:
@@ -254,7 +212,7 @@ class _Run:
             slot.staging = self._device.allocate_pinned(self._lane.size)
         return int(slot.staging.bytes.ctypes.data)
 
-    def _bring(self, slot: _Slot, batch: _Batch, source: int) -> None:
+    def _bring(self, slot: _Slot, batch: Batch, source: int) -> None:
         """Copy a batch's inputs to the device."""
         table, stream = self._table(self._inputs, batch), self._lane.incoming
         if self._input_direct:
@@ -267,7 +225,7 @@ class _Run:
             ctypes.memmove(staging + row * batch.pitch, address, batch.length)
         self._device.copy(source, staging, table.size * batch.pitch, stream)
 
-    def _send(self, slot: _Slot, batch: _Batch, target: int) -> None:
+    def _send(self, slot: _Slot, batch: Batch, target: int) -> None:
         """Copy a batch's outputs from the device: to their place, or to the part of staging behind the inputs."""
         table, stream = self._table(self._outputs, batch), self._lane.outgoing
         if self._output_direct:

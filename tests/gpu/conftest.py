@@ -33,3 +33,15 @@ def benches(kernel_cache: Path) -> dict[int, Bench]:
         tuning = TuningStore(device.info.name, device.compiler, DiskCache("no-tuning"))
         found[capability] = Bench(device, CudaEngine(Context(device, tuning=tuning)))
     return found
+
+
+@pytest.fixture
+def device() -> shim.ShimDevice:
+    """Return a device of the test's own."""
+    return shim.ShimDevice(90)
+
+
+@pytest.fixture
+def engine(device: shim.ShimDevice) -> CudaEngine:
+    """Return an engine on it."""
+    return CudaEngine(Context(device))

@@ -45,6 +45,29 @@ def random_matrix(rng: np.random.Generator, w: int, rows: int, columns: int) -> 
     return Matrix(field, values.astype(field.dtype))
 
 
+def random_bytes(*shape: int) -> Bytes:
+    """Return the random bytes of a shape, the same every time."""
+    return np.random.default_rng(shape).integers(0, 256, shape, dtype=np.uint8)
+
+
+#: A product for tests of what is around kernels.
+WORDS: Final = layout_of("words", 8)
+PRODUCT: Final = Product(random_matrix(np.random.default_rng(11), 8, 3, 5), WORDS)
+
+
+class DlpackOnly:
+    """An array that speaks DLPack and nothing else."""
+
+    def __init__(self, array: Bytes, kind: int = 2) -> None:
+        self.array, self.kind = array, kind
+
+    def __dlpack__(self, **_: object) -> object:
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (self.kind, 0)
+
+
 @dataclass(frozen=True)
 class Place:
     """How blocks lie in memory: `gap` bytes behind each, `offset` from a multiple of 256, by strides or by table."""

@@ -288,6 +288,13 @@ static inline uint64_t launched_products() { return products; }
 
 static inline uint4 *shared_memory() { return shim::shared; }
 
+static inline u32 __funnelshift_r(u32 low, u32 high, u32 shift) { return (u32)(((u64)high << 32 | low) >> (shift & 31)); }
+
+template <class T> static inline T __ldg(const T *p) {
+  if ((uintptr_t)p % sizeof(T)) shim::fail("misaligned load", (int)sizeof(T));
+  return *p;
+}
+#ifndef GFCODE_NO_PTX
 static inline u32 xor3(u32 a, u32 b, u32 c) { return a ^ b ^ c; }
 static inline u32 select_bits(u32 mask, u32 a, u32 b) { return (a & mask) | (b & ~mask); }
 static inline u32 permute_bytes(u32 a, u32 b, u32 selector) {
@@ -300,17 +307,12 @@ static inline u32 permute_bytes(u32 a, u32 b, u32 selector) {
   }
   return result;
 }
-static inline u32 __funnelshift_r(u32 low, u32 high, u32 shift) { return (u32)(((u64)high << 32 | low) >> (shift & 31)); }
-
-template <class T> static inline T __ldg(const T *p) {
-  if ((uintptr_t)p % sizeof(T)) shim::fail("misaligned load", (int)sizeof(T));
-  return *p;
-}
 template <class T> static inline T load_once(const u8 *p) { return __ldg((const T *)p); }
 template <class T> static inline void store_once(u8 *p, T v) {
   if ((uintptr_t)p % sizeof(T)) shim::fail("misaligned store", (int)sizeof(T));
   *(T *)p = v;
 }
+#endif
 
 static inline void copy_async(uint4 *to, const u8 *from) { shim::queue_copy(to, from, 16); }
 static inline void copy_async(u32 *to, const u8 *from) { shim::queue_copy(to, from, 4); }

@@ -74,10 +74,15 @@ ALL: Final = (
 )
 
 
+def device_info(capability: int) -> DeviceInfo:
+    """Describe a device of the table."""
+    return DeviceInfo("table", capability, 132, (64 if capability == 75 else 164) << 10)
+
+
 def launch_of(case: Case, capability: int) -> Launch:
     """Configure a case for blocks of about 1 MiB."""
     layout = layout_of(case.layout, case.w)
-    info = DeviceInfo("table", capability, 132, (64 if capability == 75 else 164) << 10)
+    info = device_info(capability)
     alignment = 1 if case.variant == "unaligned" else 16
     length = (1 << 20) // layout.strip_bytes * layout.strip_bytes
     problem = Problem(layout, case.k, case.m, 1000, length, alignment, case.variant == "table")
@@ -97,7 +102,7 @@ def measure(case: Case, capability: int) -> tuple[Launch, nvrtc.Usage]:
     """Compile a case and look at the machine code."""
     launch = launch_of(case, capability)
     build = launch.build
-    image = nvrtc.compile_cubin(kernel_source(build), headers_for(build), options_for(build, capability))
+    image = nvrtc.compile_cubin(kernel_source(build), headers_for(build), options_for(build, device_info(capability)))
     return launch, nvrtc.usage(image, build.kernel)
 
 

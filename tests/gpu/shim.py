@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +43,15 @@ def compiler_version() -> str:
     return f"{version} shim {shim}"
 
 
-def compile_host(build: Build, changes: Callable[[str, str], str] = lambda _, text: text) -> bytes:
-    """Compile a kernel for this CPU; `changes` may alter each source by name."""
+def compile_host(
+    build: Build, changes: Callable[[str, str], str] = lambda _, text: text, *, plain: bool = False
+) -> bytes:
+    """Compile a kernel for this CPU; `changes` may alter each source by name, `plain` is what is compiled for ROCm."""
     with tempfile.TemporaryDirectory(prefix="gfcode-shim-") as folder:
         sources = {**headers_for(build), build.source: kernel_source(build)}
         for name, text in sources.items():
             Path(folder, name).write_text(changes(name, text))
-        defines = [f"-D{name}={value}" for name, value in build.defines]
+        defines = [f"-D{name}={value}" for name, value in build.defines] + ["-DGFCODE_NO_PTX=1"] * plain
         target = Path(folder, "kernel.so")
         command = ["g++", "-O1", "-std=c++17", "-shared", "-fPIC", "-Wall", "-Wno-unknown-pragmas", "-Werror"]
         command += ["-DGFCODE_HOST_SHIM", f'-DSHIM_SOURCE="{build.source}"', f"-DSHIM_KERNEL={build.kernel}", *defines]
@@ -124,6 +126,9 @@ class DeviceArray:
             "stream": self.stream,
         }
 
+    def __getitem__(self, key: Any) -> "DeviceArray":
+        return DeviceArray(self.array[key])
+
 
 class _OnHost:
     """An array whose DLPack device is the CPU, as it truly is: NumPy takes no other."""
@@ -138,12 +143,34 @@ class _OnHost:
         return (1, 0)
 
 
-class ShimDevice:
-    """See the module. `limit` is the device memory that there is; `images` counts compilations."""
+class _Writable:
+    """Memory that NumPy got by DLPack, which it takes for read-only."""
 
-    def __init__(self, capability: int = 90, limit: int = 1 << 40) -> None:
-        self.info = DeviceInfo(f"host shim as sm_{capability}", capability, 1, 64 << 10)
-        self.number = 0
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self._array = array
+        interface = array.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+
+
+class ShimDevice:
+    """See the module.
+
+    Parameters
+    ----------
+    capability : int
+    limit : int
+        Bytes of device memory that there are.
+    gfx : str
+        Of an AMD GPU: kernels are compiled as for ROCm.
+    beside : ShimDevice, optional
+        Another device of the same process.
+    """
+
+    def __init__(
+        self, capability: int = 90, limit: int = 1 << 40, gfx: str = "", beside: "ShimDevice | None" = None
+    ) -> None:
+        self.info = DeviceInfo(f"host shim as {gfx or f'sm_{capability}'}", capability, 1, 64 << 10, gfx)
+        self.number: int = 0 if beside is None else beside.number + 1
         self.compiler = compiler_version()
         self.limit = limit
         self.used = 0
@@ -154,7 +181,7 @@ class ShimDevice:
         self.arrays: list[npt.NDArray[np.uint8]] = []  # work that is put off may still need them
         self.fail_launch: str | None = None
         self.seconds: list[float] = []  # what `elapsed` returns next
-        self.places: dict[int, tuple[int, Location]] = {}
+        self.places: dict[int, tuple[int, Location]] = {} if beside is None else beside.places
         self.queues: dict[Stream, list[Callable[[], None]]] = {0: []}
         self.current: Stream = 0
         self._next_stream = 1 << 32
@@ -164,7 +191,7 @@ class ShimDevice:
 
     def compile(self, build: Build) -> bytes:
         self.compiled.append(build)
-        return compile_host(build)
+        return compile_host(build, plain=bool(self.info.gfx))
 
     def load(self, image: bytes, kernel: str) -> Kernel:
         if image[:4] != b"\x7fELF":
@@ -279,15 +306,18 @@ class ShimDevice:
         return DeviceArray(memory[: array.nbytes].view(array.dtype).reshape(array.shape))
 
     def copy(self, to: int, source: int, size: int, stream: Stream) -> None:
-        self.copies.append(("copy", size))
+        self.copies.append(("out" if self._leaves(to, source) else "copy", size))
         self._move(to, size, source, size, size, 1, stream)
 
     def copy_rows(
         self, to: int, to_stride: int, source: int, source_stride: int, width: int, rows: int, stream: Stream
     ) -> None:
         assert min(to_stride, source_stride) >= width
-        self.copies.append(("rows", width * rows))
+        self.copies.append(("rows out" if self._leaves(to, source) else "rows", width * rows))
         self._move(to, to_stride, source, source_stride, width, rows, stream)
+
+    def _leaves(self, to: int, source: int) -> bool:
+        return self.locate(source).kind == "device" != self.locate(to).kind
 
     def _move(
         self, to: int, to_stride: int, source: int, source_stride: int, width: int, rows: int, stream: Stream
@@ -316,4 +346,8 @@ class ShimDevice:
         return self.device_array(np.full(shape, 0xA5, np.uint8))
 
     def from_dlpack(self, array: object) -> object:
-        return DeviceArray(np.from_dlpack(_OnHost(array)))
+        return DeviceArray(np.asarray(_Writable(np.from_dlpack(_OnHost(array)))))
+
+    def interface_of(self, array: object) -> Mapping[str, Any]:
+        assert isinstance(array, DeviceArray)
+        return array.__cuda_array_interface__

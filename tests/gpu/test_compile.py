@@ -9,7 +9,7 @@ from gfcode.kernels.cuda.launch import Build
 from gfcode.kernels.cuda.source import headers_for, kernel_source, options_for
 from tests.gpu import nvrtc
 from tests.gpu.harness import SLOW
-from tests.gpu.kernel_table import ALL, ARCHITECTURES, FEW, Case, launch_of, measure, row
+from tests.gpu.kernel_table import ALL, ARCHITECTURES, FEW, Case, device_info, launch_of, measure, row
 
 pytestmark = pytest.mark.skipif(nvrtc.missing() is not None, reason=nvrtc.missing() or "")
 
@@ -58,7 +58,7 @@ def test_xor_kernels_need_no_ptx(case: Case) -> None:
     plain = headers["primitives.cuh"].split("#ifdef GFCODE_NO_PTX")[1].split("#else")[0]
     assert "asm" not in plain
     assert all("asm" not in text for name, text in headers.items() if name != "primitives.cuh")
-    options = (*options_for(build, 90), "-DGFCODE_NO_PTX=1")
+    options = (*options_for(build, device_info(90)), "-DGFCODE_NO_PTX=1")
     usage = nvrtc.usage(nvrtc.compile_cubin(kernel_source(build), headers, options), build.kernel)
     assert usage.local == 0
 
@@ -70,4 +70,4 @@ def test_complaints_of_the_compiler_are_the_error() -> None:
         "DEVICE void apply_program(const Lane &lane) { nonsense }\n",
     )
     with pytest.raises(AssertionError, match=r'program\.cuh.*identifier "nonsense" is undefined'):
-        nvrtc.compile_cubin(kernel_source(build), headers_for(build), options_for(build, 90))
+        nvrtc.compile_cubin(kernel_source(build), headers_for(build), options_for(build, device_info(90)))

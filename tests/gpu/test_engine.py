@@ -7,33 +7,15 @@ from gfcode.engine.arrays import is_device_array
 from gfcode.engine.protocol import Blocks, Engine, Product
 from gfcode.errors import BlockError, EngineUnavailableError, ParameterError
 from gfcode.gf import GF
+from gfcode.kernels.cuda.batches import Batch
 from gfcode.kernels.cuda.blocks import DeviceBlocks
-from gfcode.kernels.cuda.context import Context
 from gfcode.kernels.cuda.engine import CudaEngine
 from gfcode.matrix.generator import parity_matrix
 from tests.gpu import shim
-from tests.gpu.harness import Bytes, layout_of, oracle, random_matrix
+from tests.gpu.harness import PRODUCT, WORDS, DlpackOnly, layout_of, oracle, random_bytes, random_matrix
 from tests.gpu.shim import DeviceArray, ShimDevice
 
 pytestmark = pytest.mark.skipif(shim.missing() is not None, reason=shim.missing() or "")
-
-WORDS = layout_of("words", 8)
-RNG = np.random.default_rng(11)
-PRODUCT = Product(random_matrix(RNG, 8, 3, 5), WORDS)
-
-
-@pytest.fixture
-def device() -> ShimDevice:
-    return ShimDevice(90)
-
-
-@pytest.fixture
-def engine(device: ShimDevice) -> CudaEngine:
-    return CudaEngine(Context(device))
-
-
-def blocks(*shape: int) -> Bytes:
-    return np.random.default_rng(shape).integers(0, 256, shape, dtype=np.uint8)
 
 
 def test_engine_keeps_the_contract(engine: CudaEngine) -> None:
@@ -60,7 +42,7 @@ def test_kernels_are_chosen_by_the_matrix(engine: CudaEngine) -> None:
 
 @pytest.mark.parametrize("shape", [(5, 200), (3, 5, 200)])
 def test_device_arrays_stay_where_they_are(device: ShimDevice, engine: CudaEngine, shape: tuple[int, ...]) -> None:
-    data = blocks(*shape)
+    data = random_bytes(*shape)
     source = device.device_array(data)
     target = device.device_array(np.zeros((*shape[:-2], 3, 200), np.uint8))
     operator = engine.prepare(PRODUCT)
@@ -73,7 +55,7 @@ def test_device_arrays_stay_where_they_are(device: ShimDevice, engine: CudaEngin
 
 
 def test_the_current_stream_is_used_and_the_producers_is_waited_for(device: ShimDevice, engine: CudaEngine) -> None:
-    data = blocks(2, 5, 64)
+    data = random_bytes(2, 5, 64)
     producer, current = device.new_stream(), device.new_stream()
     source = device.device_array(np.zeros_like(data))
     target = device.device_array(np.zeros((2, 3, 64), np.uint8))
@@ -92,7 +74,7 @@ def test_the_current_stream_is_used_and_the_producers_is_waited_for(device: Shim
 
 
 def test_operator_may_go_before_its_work_is_done(device: ShimDevice, engine: CudaEngine) -> None:
-    data = blocks(1, 5, 64)
+    data = random_bytes(1, 5, 64)
     target = device.device_array(np.zeros((1, 3, 64), np.uint8))
     stream = device.new_stream()
     operator = engine.prepare(PRODUCT)
@@ -105,7 +87,7 @@ def test_operator_may_go_before_its_work_is_done(device: ShimDevice, engine: Cud
 
 
 def test_strided_and_selected_arrays(device: ShimDevice, engine: CudaEngine) -> None:
-    data = blocks(4, 9, 100)
+    data = random_bytes(4, 9, 100)
     source = device.device_array(data)
     view = DeviceArray(source.array[::2, 1:6, 4:68])
     target = device.device_array(np.zeros((2, 3, 64), np.uint8))
@@ -122,7 +104,7 @@ def test_strided_and_selected_arrays(device: ShimDevice, engine: CudaEngine) -> 
             operator.apply_device(chosen, out)
             device.finish(0)
             assert np.array_equal(out.array, oracle(PRODUCT, np.ascontiguousarray(data[:, columns])))
-    part = taken.select([7, 2, 5, 0, 1]).select([4, 3, 2, 1, 0]).part(1, 2)
+    part = taken.select([7, 2, 5, 0, 1]).select([4, 3, 2, 1, 0]).part(Batch(1, 2, 0, 100))
     out = device.device_array(np.zeros((2, 3, 100), np.uint8))
     operator.apply_device(part, out)
     device.finish(0)
@@ -134,9 +116,9 @@ def test_strided_and_selected_arrays(device: ShimDevice, engine: CudaEngine) -> 
 
 
 def test_blocks_that_are_arrays_of_their_own(device: ShimDevice, engine: CudaEngine) -> None:
-    data = blocks(2, 5, 80)
+    data = random_bytes(2, 5, 80)
     inputs = [device.device_array(data[:, i]) for i in range(5)]
-    inputs[3] = DeviceArray(device.device_array(blocks(2, 200)).array[:, 7:87])
+    inputs[3] = DeviceArray(device.device_array(random_bytes(2, 200)).array[:, 7:87])
     inputs[3].array[:] = data[:, 3]
     outputs = tuple(device.device_array(np.zeros((2, 80), np.uint8)) for _ in range(3))
     operator = engine.prepare(PRODUCT)
@@ -148,27 +130,16 @@ def test_blocks_that_are_arrays_of_their_own(device: ShimDevice, engine: CudaEng
     operator.apply_device(flat, one)
     device.finish(0)
     assert np.array_equal(one.array, oracle(PRODUCT, data)[0])
-    with pytest.raises(BlockError, match="blocks of their own are arrays of one shape"):
+    with pytest.raises(BlockError, match=r"block 4 has shape \(2, 80\), block 0 \(80,\); they must have the same"):
         operator.apply_device([*flat[:4], inputs[4]], one)
-    with pytest.raises(BlockError, match="blocks of their own are arrays of one shape"):
+    with pytest.raises(BlockError, match=r"block 0 has shape \(2, 5, 80\), not \(length,\) or \(stripes, length\)"):
+        operator.apply_device([device.device_array(data)] * 5, one)
+    with pytest.raises(BlockError, match="there are no blocks: give arrays of one shape"):
         operator.apply_device([], one)
 
 
-class DlpackOnly:
-    """An array that speaks DLPack and nothing else."""
-
-    def __init__(self, array: Bytes, kind: int = 2) -> None:
-        self.array, self.kind = array, kind
-
-    def __dlpack__(self, **_: object) -> object:
-        return self.array.__dlpack__()
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (self.kind, 0)
-
-
 def test_dlpack_is_taken(device: ShimDevice, engine: CudaEngine) -> None:
-    data = blocks(5, 64)
+    data = random_bytes(5, 64)
     source = DlpackOnly(device.device_array(data).array)
     target = device.device_array(np.zeros((3, 64), np.uint8))
     engine.prepare(PRODUCT).apply_device(source, target)
@@ -177,22 +148,22 @@ def test_dlpack_is_taken(device: ShimDevice, engine: CudaEngine) -> None:
 
 
 def test_where_an_array_lives() -> None:
-    assert is_device_array(DeviceArray(blocks(2, 2)))
-    assert is_device_array(DlpackOnly(blocks(2, 2)))
-    assert not is_device_array(DlpackOnly(blocks(2, 2), 1))
-    assert not is_device_array(blocks(2, 2))
+    assert is_device_array(DeviceArray(random_bytes(2, 2)))
+    assert is_device_array(DlpackOnly(random_bytes(2, 2)))
+    assert not is_device_array(DlpackOnly(random_bytes(2, 2), 1))
+    assert not is_device_array(random_bytes(2, 2))
     assert not is_device_array([[1]])
 
 
 def test_wrong_arrays_are_refused(device: ShimDevice, engine: CudaEngine) -> None:
     operator = engine.prepare(PRODUCT)
-    good, out = device.device_array(blocks(2, 5, 64)), device.device_array(np.zeros((2, 3, 64), np.uint8))
+    good, out = device.device_array(random_bytes(2, 5, 64)), device.device_array(np.zeros((2, 3, 64), np.uint8))
     read_only = DeviceArray(out.array.view())
     read_only.array.flags.writeable = False
     cases = [
         ([1, 2, 3, 4, 5], out, "int is no array in device memory"),
-        (blocks(2, 5, 64), out, "ndarray is no array in device memory"),
-        (device.device_array(blocks(2, 4, 64)), out, "takes 5 input blocks a stripe, not 4"),
+        (random_bytes(2, 5, 64), out, "ndarray is no array in device memory"),
+        (device.device_array(random_bytes(2, 4, 64)), out, "takes 5 input blocks a stripe, not 4"),
         (good, device.device_array(np.zeros((1, 3, 64), np.uint8)), "in each of 2 stripes, not 3 in 1"),
         (good, device.device_array(np.zeros((2, 3, 32), np.uint8)), "output blocks have 32 bytes, input blocks 64"),
         (device.device_array(np.zeros((2, 5, 64), np.uint16)), out, "must be arrays of uint8, not of <u2"),
@@ -236,7 +207,7 @@ def test_wrong_groups_are_refused(device: ShimDevice, engine: CudaEngine) -> Non
     with pytest.raises(EngineUnavailableError, match="not 5"):
         engine.prepare_grouped([parity_matrix("powers", GF(5), 4, 2)], layout_of("packets", 5))
     operator = engine.prepare_grouped([one, one], WORDS)
-    data, out = device.device_array(blocks(3, 5, 64)), device.device_array(np.zeros((3, 3, 64), np.uint8))
+    data, out = device.device_array(random_bytes(3, 5, 64)), device.device_array(np.zeros((3, 3, 64), np.uint8))
     with pytest.raises(BlockError, match="matrix numbers are 0 to 1, not 0 to 2"):
         operator.apply_device(data, out, [0, 1, 2])
     with pytest.raises(BlockError, match="matrix numbers are 0 to 1, not -1 to 1"):

@@ -135,15 +135,17 @@ def test_key_of_a_cubin_holds_all_that_its_code_depends_on() -> None:
     program = xor_launch(problem, DEVICES[2], "xor_program.cu", "one", 40, Tuning()).build
     changed = xor_launch(problem, DEVICES[2], "xor_program.cu", "two", 40, Tuning()).build
     keys = [
-        build_key(build, 90, "NVRTC 12.9"),
-        build_key(build, 80, "NVRTC 12.9"),
-        build_key(build, 90, "NVRTC 13.0"),
-        build_key(other, 90, "NVRTC 12.9"),
-        build_key(program, 90, "NVRTC 12.9"),
-        build_key(changed, 90, "NVRTC 12.9"),
+        build_key(build, DEVICES[2], "NVRTC 12.9"),
+        build_key(build, DEVICES[1], "NVRTC 12.9"),
+        build_key(build, DEVICES[2], "NVRTC 13.0"),
+        build_key(build, DeviceInfo("AMD", 90, 104, 64 << 10, "gfx90a"), "NVRTC 12.9"),
+        build_key(build, DeviceInfo("AMD", 90, 104, 64 << 10, "gfx942"), "NVRTC 12.9"),
+        build_key(other, DEVICES[2], "NVRTC 12.9"),
+        build_key(program, DEVICES[2], "NVRTC 12.9"),
+        build_key(changed, DEVICES[2], "NVRTC 12.9"),
     ]
     assert len(set(keys)) == len(keys)
-    assert build_key(build, 90, "NVRTC 12.9") == keys[0]
+    assert build_key(build, DEVICES[2], "NVRTC 12.9") == keys[0]
 
 
 @pytest.mark.parametrize("kernel", ["matrix", "program", "horner"])

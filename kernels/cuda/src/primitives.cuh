@@ -1,17 +1,14 @@
 // primitives.cuh: the types and single instructions that every kernel is written in.
 //
 // No header of the toolkit is included, so that NVRTC needs no include path. The same names are defined for g++ by
-// the host shim of the tests (GFCODE_HOST_SHIM), and in plain C++ where PTX is not to be had (GFCODE_NO_PTX: ROCm).
+// the host shim of the tests (GFCODE_HOST_SHIM), and in plain C++ where PTX is not to be had (GFCODE_NO_PTX: ROCm), save
+// those of matrix products and asynchronous copies, which there are none of then.
 #pragma once
 
 typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
-
-#if defined(__HIP__) && !defined(GFCODE_NO_PTX)
-#define GFCODE_NO_PTX 1
-#endif
 
 #ifdef GFCODE_HOST_SHIM
 #include "host_shim.h"
@@ -22,7 +19,9 @@ typedef long long i64;
 extern __shared__ uint4 dynamic_shared_memory[];
 DEVICE uint4 *shared_memory() { return dynamic_shared_memory; }
 
-#ifdef GFCODE_NO_PTX
+#endif  // GFCODE_HOST_SHIM
+
+#if defined(GFCODE_NO_PTX)
 
 DEVICE u32 xor3(u32 a, u32 b, u32 c) { return a ^ b ^ c; }
 DEVICE u32 select_bits(u32 mask, u32 a, u32 b) { return (a & mask) | (b & ~mask); }
@@ -36,7 +35,7 @@ DEVICE u32 permute_bytes(u32 a, u32 b, u32 selector) {
 template <class T> DEVICE T load_once(const u8 *p) { return *(const T *)p; }
 template <class T> DEVICE void store_once(u8 *p, T v) { *(T *)p = v; }
 
-#else
+#elif !defined(GFCODE_HOST_SHIM)
 
 // The compiler alone makes two instructions of these selects, and sometimes of a three-input XOR too.
 DEVICE u32 xor3(u32 a, u32 b, u32 c) {
@@ -128,4 +127,3 @@ DEVICE void mma_b1_k128(u32 *d, u32 a0, u32 a1, u32 b0) {
 #endif
 
 #endif  // GFCODE_NO_PTX
-#endif  // GFCODE_HOST_SHIM
