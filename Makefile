@@ -21,7 +21,7 @@ help:
 	echo 'make lint    ruff, ruff format, mypy, import-linter'
 	echo 'make format  let ruff rewrite what it can'
 	echo 'make docs    build the pages strictly into site/; make docs-serve serves them while you write'
-	echo 'make matrix  a short suite on each Python 3.11 to 3.14 on PATH'
+	echo 'make matrix  a short suite on each Python 3.11 to 3.14 that is to be had'
 	echo 'make changelog   move the fragments of changes/ into CHANGELOG.md (CHANGELOG_ARGS=--draft only shows them)'
 	echo 'make bench   run the benchmark programs in bench/'
 	echo 'make setup   everything a developer needs, pre-commit hooks included'

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("ensurepip", reason="this Python can make no environments: it has no ensurepip")
 
 ROOT = Path(__file__).parents[2]
+SYSTEM = ("/usr/bin", "/bin")
 VERSION = "{}.{}".format(*sys.version_info)
 
 
@@ -19,11 +20,11 @@ def script(path: Path, line: str) -> None:
     path.chmod(0o755)
 
 
-def listed(*folders: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def listed(*folders: Path, options: tuple[str, ...] = (), **environment: str) -> subprocess.CompletedProcess[str]:
     """Ask which interpreters would be taken, with these folders in front on PATH."""
-    path = os.pathsep.join([*map(str, folders), "/usr/bin", "/bin"])
+    path = os.pathsep.join([*map(str, folders), *SYSTEM])
     kept = {"PATH": path, "HOME": os.environ.get("HOME", "/")} | environment
-    program = [str(ROOT / ".ci/matrix"), "--list"]
+    program = [str(ROOT / ".ci/matrix"), "--list", *options]
     return subprocess.run(program, env=kept, capture_output=True, text=True, check=False)
 
 
@@ -44,6 +45,30 @@ def test_an_interpreter_of_another_version_is_not_taken_for_it(tmp_path: Path) -
     other = "3.11" if VERSION != "3.11" else "3.12"
     script(tmp_path / f"python{other}", f'exec {shlex.quote(sys.executable)} "$@"')
     assert str(tmp_path / f"python{other}") not in listed(tmp_path).stdout.splitlines()
+
+
+@pytest.mark.parametrize("place", [".pyenv/versions/{}.99/bin", ".local/share/uv/python/cpython-{}.99-linux/bin"])
+def test_interpreters_that_managers_hold_are_found_behind_their_shims(tmp_path: Path, place: str) -> None:
+    version = next(v for v in ("3.14", "3.13", "3.12") if not any(Path(d, f"python{v}").exists() for d in SYSTEM))
+    shims, held = tmp_path / "shims", tmp_path / place.format(version)
+    shims.mkdir()
+    held.mkdir(parents=True)
+    script(shims / f"python{version}", "exit 127")
+    script(held / f"python{version}", "exit 0")  # whatever it is asked, it says yes
+    assert str(held / f"python{version}") in listed(shims, HOME=str(tmp_path)).stdout.splitlines()
+
+
+def test_a_version_that_is_left_out_is_said(tmp_path: Path) -> None:
+    script(tmp_path / f"python{VERSION}", f'exec {shlex.quote(sys.executable)} "$@"')
+    lines = listed(tmp_path, options=("--except", VERSION)).stdout.splitlines()
+    assert f"python{VERSION}: left out" in lines
+    assert str(tmp_path / f"python{VERSION}") not in lines
+
+
+def test_an_option_that_there_is_not(tmp_path: Path) -> None:
+    done = listed(tmp_path, options=("--fast",))
+    assert done.returncode == 2
+    assert "--fast: not understood" in done.stderr
 
 
 @pytest.mark.parametrize("named", ["/bin/false", "/no/such/python"])
