@@ -12,7 +12,7 @@ DEMO_ARGS ?=
 SOAK_ARGS ?=
 CHANGELOG_ARGS ?=
 
-.PHONY: help setup demo test soak lint format docs docs-serve matrix changelog bench clean
+.PHONY: help setup demo test soak lint format docs docs-serve share matrix changelog bench clean
 
 help:
 	@echo 'make demo    install into .venv, then encode, damage, repair and decode a real input of 200 MB or more'
@@ -21,6 +21,7 @@ help:
 	echo 'make lint    ruff, ruff format, mypy, import-linter'
 	echo 'make format  let ruff rewrite what it can'
 	echo 'make docs    build the pages strictly into site/; make docs-serve serves them while you write'
+	echo 'make share   write the manual page and shell completion that are installed, made from the commands'
 	echo 'make matrix  a short suite on each Python 3.11 to 3.14 that is to be had'
 	echo 'make changelog   move the fragments of changes/ into CHANGELOG.md (CHANGELOG_ARGS=--draft only shows them)'
 	echo 'make bench   run the benchmark programs in bench/'
@@ -95,6 +96,9 @@ docs: $(VENV)/docs.stamp
 
 docs-serve: $(VENV)/docs.stamp
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --strict
+
+share: $(VENV)/core.stamp
+	@$(BIN)/python .ci/share.py
 
 matrix:
 	@.ci/matrix

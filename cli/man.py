@@ -9,7 +9,14 @@ from gfcode.cli.console import Console
 from gfcode.cli.exits import EXIT_CODES
 from gfcode.cli.options import output_options
 
-__all__ = ["command", "manual"]
+__all__ = ["COMPLETIONS", "command", "files", "manual"]
+
+#: Where shells look for completion, below `share`.
+COMPLETIONS = {
+    "bash": "bash-completion/completions/gfcode",
+    "zsh": "zsh/site-functions/_gfcode",
+    "fish": "fish/vendor_completions.d/gfcode.fish",
+}
 
 
 # \b keeps click from filling the lines of a paragraph.
@@ -18,6 +25,8 @@ HELP = """Print the manual page in the form that `man` reads.
 \b
 gfcode man | man -l -                            read it
 gfcode man > ~/.local/share/man/man1/gfcode.1    install it
+
+An installation has the page already, and completion for bash, zsh and fish, below the share folder of its prefix.
 """
 
 
@@ -34,6 +43,34 @@ def command(console: Console) -> None:
     console.say(page.removesuffix("\n"))
 
 
+def files(root: click.Group, version: str, environment: dict[str, str]) -> dict[str, str]:
+    """Return what an installation puts below `share`: the manual page, and completion for each shell.
+
+    Parameters
+    ----------
+    root, version, environment
+        As for `manual`.
+
+    Returns
+    -------
+    dict of str to str
+        Content by path.
+    """
+    from importlib.metadata import version as version_of
+
+    from click.shell_completion import get_completion_class
+
+    minor = ".".join(version_of("click").split(".")[:2])
+    note = f'.\\" Made by `make share` with click {minor}; not to be edited.\n'
+    found = {"man/man1/gfcode.1": note + manual(root, version, environment)}
+    for shell, path in COMPLETIONS.items():
+        completion = get_completion_class(shell)
+        if completion is None:
+            raise LookupError(f"click completes for no shell {shell}")
+        found[path] = completion(root, {}, "gfcode", "_GFCODE_COMPLETE").source().strip() + "\n"
+    return found
+
+
 def manual(root: click.Group, version: str, environment: dict[str, str]) -> str:
     """Return the manual page of a command and everything below it, as roff with the macros of man(7).
 
@@ -44,7 +81,7 @@ def manual(root: click.Group, version: str, environment: dict[str, str]) -> str:
     environment : dict of str to str
         What each environment variable does.
     """
-    ctx = click.Context(root, info_name="gfcode")
+    ctx = click.Context(root, info_name="gfcode", **root.context_settings)
     summary, *rest = _paragraphs(root.help)
     lines = [
         f'.TH GFCODE 1 "" "gfcode {_escaped(version)}" "User Commands"',
@@ -74,7 +111,7 @@ def _commands(group: click.Group, ctx: click.Context) -> Iterator[str]:
         command = group.get_command(ctx, name)
         if command is None or command.hidden:
             continue
-        inner = click.Context(command, parent=ctx, info_name=name)
+        inner = click.Context(command, parent=ctx, info_name=name, **command.context_settings)
         if isinstance(command, click.Group):
             yield f'.SS "{_escaped(inner.command_path)}"'
             yield from _prose(_paragraphs(command.help))

@@ -11,11 +11,12 @@ import pytest
 
 from gfcode.cli.exits import EXIT_CODES
 from gfcode.cli.main import COMMANDS, ENVIRONMENT, root
-from gfcode.cli.man import manual
+from gfcode.cli.man import COMPLETIONS, files, manual
 from gfcode.cli.versions import FOUNDATIONS, text
 from gfcode.engine.registry import ENGINES
 from tests.cli.conftest import Runner
 from tests.cli.test_main import leaves
+from tests.docs.fences import ROOT
 
 
 @pytest.fixture
@@ -60,6 +61,21 @@ def test_odd_help_is_text() -> None:
     assert "\n\\&'a \\(dqb\\(dq\n" in page
     assert "\n\\-c\n" in page
     assert "\n\\&.b\n" in page
+
+
+def test_the_page_and_completions_that_are_installed_are_those_of_the_commands() -> None:
+    """Other versions of click word some lines otherwise; commands and options are the same all the same."""
+    wanted = files(root, version("gfcode"), ENVIRONMENT)
+    installed = {name: (ROOT / "share" / name).read_text(encoding="utf-8") for name in wanted}
+    assert {str(path.relative_to(ROOT / "share")) for path in (ROOT / "share").rglob("*") if path.is_file()} == set(
+        wanted
+    )
+    page = "man/man1/gfcode.1"
+    if wanted[page].partition("\n")[0] == installed[page].partition("\n")[0]:
+        assert installed == wanted, "the commands have changed: run `make share`"
+    names = re.compile(r'^(?:\.SS "[^"]*|\\fB[^ ]*)', re.MULTILINE)
+    assert names.findall(installed[page]) == names.findall(wanted[page]), "the commands have changed: run `make share`"
+    assert set(COMPLETIONS.values()) | {page} == set(wanted)
 
 
 @pytest.mark.skipif(not shutil.which("groff"), reason="groff is not here")

@@ -29,7 +29,7 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build a folder with the sdist, and with the wheel that was built from the sdist."""
     source = tmp_path_factory.mktemp("source")
-    for name in ("gfcode", "kernels", "cli"):
+    for name in ("gfcode", "kernels", "cli", "share"):
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=ignore)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -56,11 +56,18 @@ def source_files() -> set[str]:
     return found
 
 
+def shared_files() -> set[str]:
+    """Names, inside an installation, of the manual page and the completions."""
+    return {str(path.relative_to(ROOT)) for path in (ROOT / "share").rglob("*") if path.is_file()}
+
+
 def test_wheel_has_every_file_and_one_top_level_name(built: Path) -> None:
     with zipfile.ZipFile(only(built, "*.whl")) as wheel:
         names = set(wheel.namelist())
     top = {name.split("/")[0] for name in names}
-    assert {name for name in top if not name.endswith(".dist-info")} == {"gfcode"}
+    assert {name for name in top if not name.endswith((".dist-info", ".data"))} == {"gfcode"}
+    shared = {name.partition(".data/data/")[2] for name in names if ".data/" in name}
+    assert shared == shared_files()
     assert {name for name in names if name.startswith("gfcode/")} == source_files()
     assert {"gfcode/py.typed", "gfcode/cli/main.py", "gfcode/kernels/__init__.py"} <= names
 
@@ -69,6 +76,7 @@ def test_sdist_has_the_sources_readme_and_licence(built: Path) -> None:
     with tarfile.open(only(built, "*.tar.gz")) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     assert {"pyproject.toml", "README.md", "LICENSE", "gfcode/py.typed", "cli/main.py", "kernels/__init__.py"} <= names
+    assert shared_files() <= names
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +102,22 @@ def test_installed_command_and_library_work(installed: Path, tmp_path: Path) -> 
     found = run(installed / "python", "-c", check, cwd=tmp_path).split()
     assert found[0] == version
     assert Path(found[1]).is_relative_to(installed.parent)
+
+
+def test_manual_page_and_completions_are_installed(installed: Path, tmp_path: Path) -> None:
+    prefix = installed.parent
+    for name in shared_files():
+        assert (prefix / name).read_bytes() == (ROOT / name).read_bytes()
+    bare = run(installed / "gfcode", "man", cwd=tmp_path)
+    assert (prefix / "share/man/man1/gfcode.1").read_text(encoding="utf-8").partition("\n")[2] == bare
+    if shutil.which("bash"):
+        # bash-completion reads a file by the command's name; what it then offers comes from the installed command.
+        script = (
+            f"source {prefix}/share/bash-completion/completions/gfcode; COMP_WORDS=(gfcode re); COMP_CWORD=1\n"
+            'name=$(complete -p gfcode | sed "s/.*-F \\([^ ]*\\) .*/\\1/"); "$name" gfcode; echo "${COMPREPLY[@]}"'
+        )
+        path = f"{installed}{os.pathsep}{os.environ['PATH']}"
+        assert run("bash", "-c", script, cwd=tmp_path, PATH=path) == "repair\n"
 
 
 def test_installed_command_codes_a_file(installed: Path, tmp_path: Path) -> None:
