@@ -79,10 +79,10 @@ def device_info(capability: int) -> DeviceInfo:
     return DeviceInfo("table", capability, 132, (64 if capability == 75 else 164) << 10)
 
 
-def launch_of(case: Case, capability: int) -> Launch:
-    """Configure a case for blocks of about 1 MiB."""
+def launch_of(case: Case, capability: int, info: DeviceInfo | None = None) -> Launch:
+    """Configure a case for blocks of about 1 MiB, on a device of the table or another."""
     layout = layout_of(case.layout, case.w)
-    info = device_info(capability)
+    info = info or device_info(capability)
     alignment = 1 if case.variant == "unaligned" else 16
     length = (1 << 20) // layout.strip_bytes * layout.strip_bytes
     problem = Problem(layout, case.k, case.m, 1000, length, alignment, case.variant == "table")

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -10,45 +10,7 @@ import pytest
 from gfcode.engine import registry
 from gfcode.errors import EngineUnavailableError
 from gfcode.kernels.cuda import engine
-
-
-class FakeRuntimeError(RuntimeError):
-    pass
-
-
-def fake_cupy(
-    *,
-    count: int | Exception = 1,
-    capability: tuple[int, int] = (9, 0),
-    compiler: tuple[int, int] | Exception = (12, 9),
-    hip: bool = False,
-) -> ModuleType:
-    """Make a cupy that knows only what `load` asks."""
-
-    def answer(value: Any) -> Any:
-        if isinstance(value, Exception):
-            raise value
-        return value
-
-    properties = {
-        "name": b"Some GPU",
-        "major": capability[0],
-        "minor": capability[1],
-        "multiProcessorCount": 4,
-        "sharedMemPerMultiprocessor": 1 << 16,
-    }
-    runtime = SimpleNamespace(
-        is_hip=hip,
-        CUDARuntimeError=FakeRuntimeError,
-        getDeviceCount=lambda: answer(count),
-        getDevice=lambda: 0,
-        getDeviceProperties=lambda _number: properties,
-    )
-    module = ModuleType("cupy")
-    module.cuda = SimpleNamespace(  # type: ignore[attr-defined] # a module made by hand
-        runtime=runtime, nvrtc=SimpleNamespace(getVersion=lambda: answer(compiler))
-    )
-    return module
+from tests.gpu.fake_cupy import FakeRuntimeError, fake_cupy
 
 
 @pytest.mark.parametrize(
@@ -69,7 +31,16 @@ def fake_cupy(
             fake_cupy(compiler=RuntimeError("no libnvrtc.so.12\nanywhere")),
             r"NVRTC, CUDA's compiler, is not installed: pip install 'gfcode\[cuda\]' \(no libnvrtc\.so\.12\)",
         ),
-        (fake_cupy(hip=True), "built for ROCm"),
+        (
+            fake_cupy(hip=True, count=FakeRuntimeError("hipErrorNoDevice: no ROCm-capable device is detected")),
+            r"there is no AMD GPU that this process may use \(hipErrorNoDevice: no ROCm-capable device",
+        ),
+        (fake_cupy(hip=True, count=FakeRuntimeError("hipErrorInsufficientDriver")), "no AMD driver is loaded"),
+        (fake_cupy(hip=True, count=0), "there is no AMD GPU that this process may use"),
+        (
+            fake_cupy(hip=True, compiler=RuntimeError("no libhiprtc.so")),
+            r"HIPRTC, ROCm's compiler, is not installed: install it with ROCm \(no libhiprtc\.so\)",
+        ),
     ],
 )
 def test_every_reason_has_its_line(monkeypatch: pytest.MonkeyPatch, module: ModuleType | None, reason: str) -> None:
