@@ -102,6 +102,10 @@ class Temporaries:
         for file in self.files:
             publish(file.path, file.target, replace=replace)
 
+    def keep(self) -> None:
+        """Keep the new names, whatever comes."""
+        self._published = True
+
     def settle(self, stale: dict[str, list[str]]) -> list[str]:
         """Keep the new names for good: remove what they replaced, and what killed runs have left.
 
@@ -199,6 +203,8 @@ def publish_together(
             if durable and not _sync_file_systems(files):
                 sync_directories((*made, *(file.target for run in begun for file in run.files)))
             stale = leftovers(file.target for run in begun for file in run.files)
+            for run in begun:  # all of them before the first is settled: an interrupt of that must not cost the others
+                run.keep()
         except BaseException:
             for run in begun:
                 run.take_back()
