@@ -95,4 +95,5 @@ if not TYPE_CHECKING:  # checkers know the names above, and no others
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """Return the public names, and none of the modules and helpers behind them."""
+    return sorted(__all__)

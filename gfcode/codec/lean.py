@@ -22,8 +22,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from gfcode.engine.buffers import ALIGNMENT, row_stride
+from gfcode.engine.protocol import Blocks, Operator
 
-__all__ = ["COPIED", "Quick", "Run", "encode", "make", "quick_plan", "run_of", "update"]
+__all__ = ["COPIED", "Quick", "Run", "address_of_bytes", "encode", "make", "quick_plan", "run_at", "run_of", "update"]
 
 #: Shard indices.
 Indices: TypeAlias = tuple[int, ...] | bytes
@@ -66,6 +67,22 @@ _QUICK: Final = _layouts_hold()
 def run_of(operator: object) -> Run | None:
     """Return `operator.run`, where it has that and addresses can be had."""
     return getattr(operator, "run", None) if _QUICK else None
+
+
+def address_of_bytes(block: bytes) -> int:
+    """Return where the content of `bytes` is."""
+    return id(block) + _CONTENT if _QUICK else c_void_p.from_buffer(c_char_p(block)).value or 0
+
+
+def run_at(operator: Operator, inputs: list[int], outputs: list[int], length: int, owners: object) -> None:
+    """Run an operator on one stripe by addresses, whatever kind it is; `owners` keeps the blocks."""
+    run = run_of(operator)
+    table, made = array("Q", inputs), array("Q", outputs)
+    if run is None or not run(table.buffer_info()[0], 0, made.buffer_info()[0], 0, length):
+        operator(
+            Blocks(np.array([inputs], np.uint64), length, owners),
+            Blocks(np.array([outputs], np.uint64), length, owners),
+        )
 
 
 def _rows(stripe: Any, count: int, multiple: int, *, writable: bool = False) -> tuple[int, int, int] | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gfcode.codec import lean
 from gfcode.codec.arguments import Bytes, check_indices, join, refuse_overlap, same_memory
+from gfcode.codec.solve import solve
 from gfcode.engine.protocol import Blocks, Engine, Operator, Product
 from gfcode.errors import UnrecoverableError
 from gfcode.matrix.bitmatrix import element_ones
@@ -181,37 +182,11 @@ def _make(parity: Matrix, layout: Layout, engine: Engine, basis: Indices, want: 
         if shard in basis:
             rows[i, basis.index(shard)] = 1
     if computed:
-        rows[computed] = _solve(parity, basis, [want[i] for i in computed])
+        rows[computed] = solve(parity, basis, [want[i] for i in computed])
     needed = np.flatnonzero(rows.any(axis=0))
     matrix = Matrix(field, rows[:, needed])
     operator = engine.prepare(Product(matrix, layout)) if want else do_nothing
     return Plan(tuple(basis[int(column)] for column in needed), want, matrix, operator)
-
-
-def _solve(
-    parity: Matrix, basis: Indices, want: list[int]
-) -> "np.ndarray[tuple[int, ...], np.dtype[np.unsignedinteger]]":
-    """Rows that make the wanted shards from k others.
-
-    With data shards D and parity rows P in the basis, and data shards L not in it, as many as P: the equations
-    parity_P = A[P, D] · data_D + A[P, L] · data_L give data_L = A[P, L]⁻¹ · (A[P, D] · data_D + parity_P).
-    """
-    k = parity.shape[1]
-    data = [shard for shard in basis if shard < k]
-    rows = parity.rows(shard - k for shard in basis if shard >= k)
-    absent = [shard for shard in range(k) if shard not in basis]
-    inverse = rows.columns(absent).inverse()
-    lost = Matrix.hstack([inverse @ rows.columns(data), inverse]).values
-    values = np.zeros((len(want), k), parity.field.dtype)
-    parities = [i for i, shard in enumerate(want) if shard >= k]
-    for i, shard in enumerate(want):
-        if shard < k:
-            values[i] = lost[absent.index(shard)]
-    if parities:
-        wanted = parity.rows(want[i] - k for i in parities)
-        values[parities] = (wanted.columns(absent) @ Matrix(parity.field, lost)).values
-        values[parities, : len(data)] ^= wanted.columns(data).values
-    return values
 
 
 def _first(k: int, given: Indices) -> Indices:

@@ -38,8 +38,8 @@ class Codec(StorageCodec):
     w : int
         Bits of a symbol: 1 to 16, or 32. A code has at most 2^w + 1 shards.
     matrix : str, array_like of shape (m, k), or Matrix
-        Family of the parity matrix ("vandermonde", "powers", "cauchy", "cauchy-good"), "auto" for the fastest that is
-        certified, or the matrix itself.
+        Family of the parity matrix ("vandermonde", "powers", "cauchy", "cauchy-good", "fft"), "auto" for the fastest that is
+        certified, or the matrix itself (with m = 0, `[]`).
     layout : {"packets", "words"}
         How blocks hold symbols; see `gfcode.params.Layout`.
     polynomial : int, optional
@@ -156,7 +156,10 @@ class Codec(StorageCodec):
                 raise MixedFieldsError(f"the matrix is over {matrix.field}, the code over {self.field}")
         else:
             try:
-                matrix = Matrix(self.field, np.asarray(matrix))
+                values = np.asarray(matrix)
+                if not self.m and not values.size:  # a list of no rows does not say how long they are
+                    values = np.empty((0, self.k), self.field.dtype)
+                matrix = Matrix(self.field, values)
             except ValueError as error:
                 raise ParameterError(f"the parity matrix cannot be used: {error}") from error
         if matrix.shape != (self.m, self.k):

@@ -126,8 +126,7 @@ class ECPyECLibDriver:
         if lost:
             stripe = self._stripe()
             plan = self._attempt(taken, lambda: stripe.plan(taken.payloads, lost))
-            for index, made in stripe.rebuild(taken.whole, plan, taken.size).items():
-                blocks[index] = made.data
+            blocks |= stripe.rebuild(taken.whole, plan, taken.size)
         return blocks
 
     def _attempt(self, taken: Fragments, make: Callable[[], _T]) -> _T:

@@ -3,20 +3,22 @@
 import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from gfcode.codec.group_plan import GroupPlanner, prepare
+from gfcode.codec.lean import address_of_bytes, run_at
 from gfcode.codec.plan import Plan, Planner
 from gfcode.compat import header
 from gfcode.compat.checksums import crc32, writes_legacy
 from gfcode.compat.codes import Code
 from gfcode.compat.header import CRC32, HEADER_BYTES
 from gfcode.engine.buffers import address_of
-from gfcode.engine.protocol import Blocks, Operator
 from gfcode.engine.registry import get_engine
+
+if TYPE_CHECKING:
+    from gfcode.engine.protocol import Operator
 
 __all__ = ["Octets", "Stripe"]
 
@@ -25,24 +27,13 @@ Octets: TypeAlias = bytes | memoryview
 # Headers of so many lengths of data are kept.
 _LENGTHS: Final = 64
 
-# A bytes object of unset content, to be filled before anyone else sees it: an engine writes parity where it is to be.
-_new_bytes: Final[Callable[[None, int], bytes]] = ctypes.PYFUNCTYPE(
-    ctypes.py_object, ctypes.c_char_p, ctypes.c_ssize_t
-)(("PyBytes_FromStringAndSize", ctypes.pythonapi))
-_bytes_address: Final[Callable[[bytes], int]] = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(
-    ("PyBytes_AsString", ctypes.pythonapi)
-)
 _copy: Final = ctypes.memmove
 
 
 def _address(octets: Octets) -> int:
     if type(octets) is bytes:
-        return _bytes_address(octets)
+        return address_of_bytes(octets)
     return address_of(np.frombuffer(octets, np.uint8))
-
-
-def _blocks(addresses: list[int], length: int, owners: object) -> Blocks:
-    return Blocks(np.array([addresses], np.uint64), length, owners)
 
 
 class Stripe:
@@ -71,7 +62,7 @@ class Stripe:
         self.identity = (number, code.version)
         self._checksum_type = checksum_type
         # Without checksums of payloads, headers of one length of data are always the same.
-        self._headers: Callable[[int, int, bool], tuple[bytes, ...]] = lru_cache(_LENGTHS)(
+        self.headers: Callable[[int, int, bool], tuple[bytes, ...]] = lru_cache(_LENGTHS)(
             partial(_headers, self.n, (checksum_type, 0), self.identity)
         )
         self._engine = get_engine()
@@ -102,55 +93,31 @@ class Stripe:
         length = len(data)
         size = self.payload_bytes(length)
         legacy = writes_legacy()
-        heads: Sequence[bytes] = self._headers(size, length, legacy)
+        heads = self.headers(size, length, legacy)
         if not size:
             return list(heads)
-        view = memoryview(data)
+        view, zeros = memoryview(data), bytes(size)
         whole = length // size
-        payloads: list[Octets] = [view[start : start + size] for start in range(0, whole * size, size)]
+        fragments = [head + view[at : at + size] for head, at in zip(heads, range(0, whole * size, size), strict=False)]
         if whole < self.k:
-            payloads.append(bytes(view[whole * size :]) + bytes((whole + 1) * size - length))
-            payloads += [bytes(size)] * (self.k - whole - 1)
+            fragments.append(heads[whole] + view[whole * size :] + zeros[length - whole * size :])
+        # Bytes that nobody else has seen yet: what is zeros until here is written where it is to be.
+        fragments += [head + zeros for head in heads[len(fragments) :]]
+        payloads = [address_of_bytes(fragment) + HEADER_BYTES for fragment in fragments]
+        run_at(self._encoder, payloads[: self.k], payloads[self.k :], size, fragments)
         if self._checksum_type == CRC32:
-            heads = self._summed(range(self.k), payloads, size, length, legacy=legacy)
-        fragments = [head + payload for head, payload in zip(heads, payloads, strict=False)]
-        base = _address(data)
-        inputs = list(range(base, base + whole * size, size))
-        inputs += [_address(payload) for payload in payloads[whole:]]
-        parity = [_new_bytes(None, HEADER_BYTES + size) for _ in range(self.m)]
-        outputs = [_bytes_address(fragment) + HEADER_BYTES for fragment in parity]
-        self._encoder(_blocks(inputs, size, (data, payloads)), _blocks(outputs, size, parity))
-        self._finish(parity, outputs, range(self.k, self.n), size, length, legacy=legacy)
-        return fragments + parity
+            self._finish(fragments, payloads, range(self.n), length, legacy=legacy)
+        return fragments
 
     def _finish(
-        self,
-        made: Sequence[bytes],
-        payloads: Sequence[int],
-        indices: Sequence[int],
-        size: int,
-        length: int,
-        *,
-        legacy: bool,
-    ) -> None:
-        """Put headers before payloads that an engine made."""
-        if self._checksum_type == CRC32:
-            views = [memoryview(fragment)[HEADER_BYTES:] for fragment in made]
-            heads = self._summed(indices, views, size, length, legacy=legacy)
-        else:
-            every = self._headers(size, length, legacy)
-            heads = [every[index] for index in indices]
-        for head, payload in zip(heads, payloads, strict=True):
+        self, made: Sequence[bytes], payloads: Sequence[int], indices: Iterable[int], length: int, *, legacy: bool
+    ) -> None:  # fmt: skip
+        """Put the checksums of payloads into the headers of new fragments."""
+        for index, fragment, payload in zip(indices, made, payloads, strict=True):
+            content = memoryview(fragment)[HEADER_BYTES:]
+            checksum = (CRC32, crc32(content, legacy=legacy))
+            head = header.write(index, len(content), length, checksum, self.identity, legacy=legacy)
             _copy(payload - HEADER_BYTES, head, HEADER_BYTES)
-
-    def _summed(
-        self, indices: Iterable[int], payloads: Iterable[Octets], size: int, length: int, *, legacy: bool
-    ) -> list[bytes]:
-        """Make headers with checksums of their payloads."""
-        return [
-            header.write(index, size, length, (CRC32, crc32(payload, legacy=legacy)), self.identity, legacy=legacy)
-            for index, payload in zip(indices, payloads, strict=True)
-        ]
 
     def plan(self, available: Iterable[int], want: Iterable[int]) -> Plan:
         """Return how to make fragments from others.
@@ -166,7 +133,7 @@ class Stripe:
         """Return fragments, of those given in ascending order, that determine all others given."""
         return self._planner.basis(given) if isinstance(self._planner, GroupPlanner) else given[: self.k]
 
-    def rebuild(self, fragments: Mapping[int, Octets], plan: Plan, size: int) -> dict[int, npt.NDArray[np.uint8]]:
+    def rebuild(self, fragments: Mapping[int, Octets], plan: Plan, size: int) -> dict[int, memoryview]:
         """Compute the payloads that a plan makes.
 
         Parameters
@@ -179,8 +146,9 @@ class Stripe:
         """
         made = np.empty((len(plan.want), size), np.uint8)
         if size:
-            plan.operator(_payloads(fragments, plan, size), Blocks.of_array(made))
-        return dict(zip(plan.want, made, strict=True))
+            outputs = [address_of(made) + row * size for row in range(len(made))]
+            self._run(fragments, plan, size, outputs, made)
+        return dict(zip(plan.want, map(memoryview, made), strict=True))
 
     def rebuild_fragments(
         self, fragments: Mapping[int, Octets], plan: Plan, size: int, length: int
@@ -194,17 +162,21 @@ class Stripe:
         length : int
             Bytes of the data.
         """
-        made: list[bytes] = [_new_bytes(None, HEADER_BYTES + size) for _ in plan.want]
-        outputs = [_bytes_address(fragment) + HEADER_BYTES for fragment in made]
+        legacy, zeros = writes_legacy(), bytes(size)
+        heads = self.headers(size, length, legacy)
+        made = [heads[index] + zeros for index in plan.want]
+        outputs = [address_of_bytes(fragment) + HEADER_BYTES for fragment in made]
         if size and made:
-            plan.operator(_payloads(fragments, plan, size), _blocks(outputs, size, made))
-        self._finish(made, outputs, plan.want, size, length, legacy=writes_legacy())
+            self._run(fragments, plan, size, outputs, made)
+        if size and self._checksum_type == CRC32:
+            self._finish(made, outputs, plan.want, length, legacy=legacy)
         return dict(zip(plan.want, made, strict=True))
 
-
-def _payloads(fragments: Mapping[int, Octets], plan: Plan, size: int) -> Blocks:
-    """Address what a plan reads."""
-    return _blocks([_address(fragments[index]) + HEADER_BYTES for index in plan.sources], size, fragments)
+    def _run(
+        self, fragments: Mapping[int, Octets], plan: Plan, size: int, outputs: list[int], made: object
+    ) -> None:  # fmt: skip
+        inputs = [_address(fragments[index]) + HEADER_BYTES for index in plan.sources]
+        run_at(plan.operator, inputs, outputs, size, (fragments, made))
 
 
 def _headers(

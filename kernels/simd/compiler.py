@@ -9,7 +9,7 @@ import os
 import threading
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -18,19 +18,15 @@ from gfcode.engine.diskcache import DiskCache
 from gfcode.kernels.simd.declarations import declarations
 from gfcode.kernels.simd.target import Target
 
-__all__ = ["Compiler", "Kernel", "assembly", "object_code"]
+__all__ = ["LOCK", "Compiler", "Kernel", "assembly", "object_code"]
 
-_lock = threading.RLock()
+#: Held while a kernel is compiled or tested, and by whoever forks: a child that began in the middle of either would
+#: have LLVM's own locks, and this one, held by a thread that it does not have.
+LOCK: Final = threading.RLock()
 _initialized: set[str] = set()
 
-
-def _renew_lock() -> None:
-    global _lock  # noqa: PLW0603 - a lock held by a thread that the child does not have would stay held forever
-    _lock = threading.RLock()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
 class Kernel(Protocol):
@@ -79,14 +75,14 @@ def _module(kernel: Kernel, target: Target) -> Any:
 
 def object_code(kernel: Kernel, target: Target) -> bytes:
     """Compile a kernel to an object file."""
-    with _lock:
+    with LOCK:
         _initialize()
         return bytes(_machine(target).emit_object(_module(kernel, target)))
 
 
 def assembly(kernel: Kernel, target: Target) -> str:
     """Compile a kernel, for any target that LLVM knows, to assembly text."""
-    with _lock:
+    with LOCK:
         _initialize(every=not target.x86)
         return str(_machine(target).emit_assembly(_module(kernel, target)))
 
@@ -125,7 +121,7 @@ class Compiler:
         known = self._symbols.get(kernel.name)
         if known is not None:
             return known
-        with _lock:
+        with LOCK:
             if kernel.name not in self._symbols:
                 code = self._disk.load(self._key(kernel))
                 if code is None:

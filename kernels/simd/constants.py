@@ -7,21 +7,24 @@ costs no compilation. `chains` decides the order of the inputs, and so which con
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gfcode.gf import Field
 from gfcode.kernels.simd.assembly import Function
-from gfcode.kernels.simd.chains import cheapest_order
+from gfcode.kernels.simd.chains import cheapest_orders
 from gfcode.kernels.simd.multipliers import Multiplier, multipliers
 from gfcode.kernels.simd.target import Target
 
 __all__ = ["PACKET", "ConstantsKernel"]
 
 PACKET = 64
+#: Dearer than any multiplier.
+_NEVER = 1 << 11
 _HELPERS = ("clear", "first", "sum2", "store", "stream", "ahead", "again", "finish")
 
 
@@ -205,19 +208,26 @@ class Row:
     steps: tuple[int, ...]
 
 
-def chain(
-    field: Field, constants: Sequence[int], inputs: Sequence[int], output: int, costs: npt.NDArray[np.intp]
-) -> Row:
-    """Choose the order for one row; `costs` are those of the multipliers, from 1 on."""
-    used = [(constant, place) for constant, place in zip(constants, inputs, strict=True) if constant]
-    if not used:
-        return Row(output, (), ())
-    values = field.check([constant for constant, _ in used])
-    ratios = field.div(values[:, None], values[None, :])
-    final = costs[values - 1]
-    order = cheapest_order(costs[ratios - 1].tolist(), final.tolist())
-    steps = [int(ratios[a, b]) for a, b in itertools.pairwise(order)]
-    return Row(output, tuple(used[place][1] for place in order), (*steps, int(values[order[-1]])))
+def chains(
+    field: Field, constants: npt.NDArray[Any], inputs: Sequence[int], outputs: Iterable[int], costs: npt.NDArray[Any]
+) -> list[Row]:
+    """Choose the order for each row of constants, shape (rows, inputs). `costs` are those of the multipliers from 1 on.
+
+    Inputs with a constant of zero are left out: they cost so much to end with that they come first.
+    """
+    zero = constants == 0
+    values = np.where(zero, 1, constants)
+    logarithms = field.log(values)
+    ratios = field.exp((logarithms[:, :, None] - logarithms[:, None, :]) % (field.order - 1))
+    final = np.where(zero, _NEVER, costs[values - 1])
+    step = np.where(zero[:, :, None], _NEVER, costs[ratios.astype(np.intp) - 1])
+    rows = []
+    for row, (output, order) in enumerate(zip(outputs, cheapest_orders(step, final).tolist(), strict=True)):
+        used = order[int(zero[row].sum()) :]
+        steps = [int(ratios[row, a, b]) for a, b in itertools.pairwise(used)]
+        last = [int(values[row, used[-1]])] if used else []
+        rows.append(Row(output, tuple(inputs[place] for place in used), (*steps, *last)))
+    return rows
 
 
 def bind(rows: Sequence[Row], symbols: dict[str, int], *, resume: bool = False, streaming: bool = False) -> list[int]:

@@ -1,7 +1,6 @@
 """The `simd` engine: kernels compiled by LLVM for the CPU at hand, all rows of blocks read once, any matrix as data."""
 
 import ctypes
-import threading
 from typing import Any
 
 import llvmlite
@@ -12,8 +11,9 @@ from gfcode.engine.buffers import address_of
 from gfcode.engine.protocol import Blocks, Operator, Product
 from gfcode.errors import BlockError, EngineUnavailableError
 from gfcode.kernels.simd import constants, drive
-from gfcode.kernels.simd.compiler import Compiler
+from gfcode.kernels.simd.compiler import LOCK, Compiler, Kernel
 from gfcode.kernels.simd.constants import ConstantsKernel
+from gfcode.kernels.simd.fft_operator import FftOperator, pays
 from gfcode.kernels.simd.plan import Planner, Step, Steps, Way, refusal
 from gfcode.kernels.simd.selftest import every_constant, passes
 from gfcode.kernels.simd.target import Target, host
@@ -62,8 +62,7 @@ class SimdEngine:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._compiler = Compiler(target)
-        self._testing = threading.RLock()
-        self._latest: SimdOperator | None = None
+        self._latest: SimdOperator | FftOperator | None = None
         self._drive: Any = None
 
     @property
@@ -126,7 +125,7 @@ class SimdEngine:
         """
         if not self._compiler.untested():
             return
-        with self._testing:
+        with LOCK:
             for kernel in self._compiler.untested():
                 right = passes(bound, product)
                 if isinstance(kernel, ConstantsKernel) and right:

@@ -248,10 +248,8 @@ class Planner:
         for index in range(groups):
             low = index * self.columns // groups
             high = (index + 1) * self.columns // groups if index < groups - 1 else len(inputs)
-            rows = [
-                constants.chain(self.field, line[low:high], inputs[low:high], self.columns + row, costs)
-                for row, line in enumerate(values.tolist())
-            ]
+            outputs = range(self.columns, self.columns + self.rows)
+            rows = constants.chains(self.field, values[:, low:high], inputs[low:high], outputs, costs)
             arguments = {"rows": rows, "resume": add or index > 0, "streaming": streaming and groups == 1}
             steps.append(Step(kernel, arguments=arguments))
         return Steps(tuple(steps), self.field.w * PACKET if groups > 1 else _WHOLE, add)

@@ -145,6 +145,18 @@ def test_without_parity_nothing_is_made_and_everything_is_needed() -> None:
         codec.decode({0: data[0], 2: data[2]})
 
 
+@pytest.mark.parametrize("matrix", [[], np.empty((0, 3), np.uint8), Matrix(GF(8), np.empty((0, 3), np.uint8)), "auto"])
+def test_no_parity_may_be_given_as_no_rows(matrix: Any) -> None:
+    codec = Codec(3, 0, matrix=matrix)
+    assert codec.parity.shape == (0, 3)
+    assert codec.encode(random_data(codec)).shape[0] == 0
+
+
+def test_no_rows_are_not_the_matrix_of_any_parity() -> None:
+    with pytest.raises(ParameterError):
+        Codec(3, 1, matrix=[])
+
+
 def test_the_engine_demanded_is_the_engine_used(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("numpy", "numba"):
         assert Codec(3, 2, engine=name).engine.name == name
@@ -217,7 +229,7 @@ def test_the_package_exports_every_error_and_what_its_list_says() -> None:
     assert sorted(gfcode.__all__) == sorted(set(gfcode.__all__))
     for name in gfcode.__all__:
         assert getattr(gfcode, name) is not None
-    assert set(gfcode.__all__) <= set(dir(gfcode))
+    assert dir(gfcode) == sorted(gfcode.__all__)
     assert gfcode.Codec is Codec
     with pytest.raises(AttributeError, match="no attribute 'Kodec'"):
         _ = gfcode.Kodec  # type: ignore[attr-defined]

@@ -1,5 +1,6 @@
 """One codec in many threads and processes, from its first use; and a hundred thousand mixed calls with flat memory."""
 
+import copy
 import json
 import multiprocessing
 import os
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 from gfcode.codec import Codec
+from gfcode.errors import ParameterError
+from gfcode.params import LayoutName
 from tests.unit.codec_support import Bytes, all_shards, random_data
 
 ROOT = Path(__file__).parents[2]
@@ -84,7 +87,8 @@ def check(codec: Codec) -> bool:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_pool_of_processes(method: str) -> None:
+def test_a_pool_of_processes(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))  # a spawned child finds this module by its name, however pytest was started
     codec = Codec(5, 3)
     assert check(codec)
     with ProcessPoolExecutor(2, multiprocessing.get_context(method)) as pool:
@@ -139,3 +143,30 @@ def test_a_hundred_thousand_mixed_calls_with_flat_memory() -> None:
     assert report["calls"] == 100_000
     assert min(report["by_verb"].values()) > 1000
     assert len(report["by_verb"]) == 9
+
+
+@pytest.mark.parametrize("layout", ["packets", "words"])
+def test_large_calls_are_split_over_threads(layout: LayoutName) -> None:
+    split, oracle = Codec(5, 3, layout=layout, threads=3), Codec(5, 3, layout=layout, engine="numpy")
+    strip = split.block_multiple
+    for stripes, length in ((1, 1_048_576 + 3 * 512), (40, 17 * 512), (1, 512)):
+        data = np.random.default_rng(length).integers(0, 256, (stripes, 5, length // strip * strip), np.uint8)
+        parity = split.encode(data)
+        assert (parity == oracle.encode(data)).all()
+        shards = {1: data[:, 1], 4: data[:, 4], **{5 + row: parity[:, row] for row in range(3)}}
+        assert (split.decode(shards) == data).all()
+        assert (split.reconstruct(shards, [2])[2] == data[:, 2]).all()
+        if stripes == 1:
+            assert (split.encode(data[0]) == parity[0]).all()
+            assert (split.decode({i: block[0] for i, block in shards.items()}) == data[0]).all()
+    assert repr(split).endswith(", threads=3)")
+    assert split.engine is Codec(5, 3, layout=layout).engine
+    again = copy.copy(split)
+    assert again.threads == 3
+    assert (again.encode(data) == parity).all()
+
+
+def test_threads_are_counted() -> None:
+    for wrong in (0, -1, "two", 1.5):
+        with pytest.raises(ParameterError, match="threads"):
+            Codec(4, 2, threads=wrong)  # type: ignore[arg-type]

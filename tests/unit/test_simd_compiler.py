@@ -14,6 +14,7 @@ from gfcode.errors import EngineUnavailableError
 from gfcode.gf import GF
 from gfcode.kernels.simd import compiler as compiler_module
 from gfcode.kernels.simd import constants, selftest
+from gfcode.kernels.simd.compiler import LOCK
 from gfcode.kernels.simd.engine import SimdEngine, load
 from gfcode.kernels.simd.multipliers import Multiplier, multipliers
 from gfcode.kernels.simd.target import Target, host
@@ -225,3 +226,31 @@ def test_a_forked_child_goes_on(empty_cache: Path) -> None:
         finally:
             os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_fork_waits_for_a_kernel_that_is_being_compiled_or_tested() -> None:
+    """A child must not begin in the middle of either: it would wait for a thread that it does not have."""
+    held, release, forked = threading.Event(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with LOCK:
+            held.set()
+            release.wait(30)
+
+    def fork() -> None:
+        child = os.fork()
+        if not child:
+            os._exit(0 if LOCK.acquire(timeout=10) else 1)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        forked.set()
+
+    codes: list[int] = []
+    threads = [threading.Thread(target=hold), threading.Thread(target=fork)]
+    threads[0].start()
+    assert held.wait(30)
+    threads[1].start()
+    assert not forked.wait(0.2)
+    release.set()
+    for thread in threads:
+        thread.join()
+    assert codes == [0]

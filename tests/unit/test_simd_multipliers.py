@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gfcode.gf import GF
-from gfcode.kernels.simd.chains import cheapest_order
+from gfcode.kernels.simd.chains import cheapest_orders
+from gfcode.kernels.simd.constants import chains
 from gfcode.kernels.simd.multiplier_data import SHARED
 from gfcode.kernels.simd.multiplier_search import Values, climb, cost
 from gfcode.kernels.simd.multipliers import bit_rows, multiplier_costs, multipliers, quick_search
@@ -63,24 +64,40 @@ def test_climbing_never_loses() -> None:
     assert least < before
 
 
-def tables_of_costs(k: int) -> st.SearchStrategy[list[list[int]]]:
+def tables_of_costs(k: int) -> st.SearchStrategy[list[list[list[int]]]]:
     line = st.lists(st.integers(1, 20), min_size=k, max_size=k)
-    return st.lists(line, min_size=k + 1, max_size=k + 1)
+    return st.lists(st.lists(line, min_size=k + 1, max_size=k + 1), min_size=1, max_size=3)
 
 
 @given(st.integers(1, 12).flatmap(tables_of_costs))
-def test_an_order_is_a_permutation_no_worse_than_the_nearest_neighbours(costs: list[list[int]]) -> None:
-    *step, final = costs
-    order = cheapest_order(step, final)
-    assert sorted(order) == list(range(len(final)))
+def test_orders_are_permutations_no_worse_than_the_nearest_neighbours(costs: list[list[list[int]]]) -> None:
+    every = np.array(costs)
+    orders = cheapest_orders(every[:, :-1], every[:, -1])
+    for order, (*step, final) in zip(orders.tolist(), costs, strict=True):
+        assert sorted(order) == list(range(len(final)))
+        end = min(range(len(final)), key=final.__getitem__)
+        grown, left = [end], set(range(len(final))) - {end}
+        while left:
+            nearest = min(left, key=lambda place: step[place][grown[-1]])
+            left.remove(nearest)
+            grown.append(nearest)
+        assert _total(order, step, final) <= _total(grown[::-1], step, final)
 
-    def total(path: list[int]) -> int:
-        return final[path[-1]] + sum(step[a][b] for a, b in itertools.pairwise(path))
 
-    end = min(range(len(final)), key=final.__getitem__)
-    grown, left = [end], set(range(len(final))) - {end}
-    while left:
-        nearest = min(left, key=lambda place: step[place][grown[-1]])
-        left.remove(nearest)
-        grown.append(nearest)
-    assert total(order) <= total(grown[::-1])
+def _total(path: list[int], step: list[list[int]], final: list[int]) -> int:
+    return final[path[-1]] + sum(step[a][b] for a, b in itertools.pairwise(path))
+
+
+@given(st.lists(st.lists(st.integers(0, 255), min_size=5, max_size=5), min_size=1, max_size=4))
+def test_a_chain_makes_the_product_of_its_row_and_leaves_zeros_out(constants: list[list[int]]) -> None:
+    field = GF(8)
+    data = np.arange(1, 6, dtype=np.uint8)
+    outputs = range(20, 20 + len(constants))
+    rows = chains(field, np.array(constants), [10, 11, 12, 13, 14], outputs, multiplier_costs(8, 0x11D))
+    for number, (row, line) in enumerate(zip(rows, constants, strict=True)):
+        assert row.output == 20 + number
+        assert sorted(row.inputs) == [10 + place for place, constant in enumerate(line) if constant]
+        total = 0
+        for source, step in zip(row.inputs, row.steps, strict=True):
+            total = field.mul(total ^ int(data[source - 10]), step)
+        assert total == field.dot(np.array(line), data)
