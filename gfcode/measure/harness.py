@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from gfcode.engine.buffers import allocate
 
-__all__ = ["PLACES", "ROUNDS", "Clocks", "Figure", "interleave", "machine", "pin", "place"]
+__all__ = ["PLACES", "ROUNDS", "Clocks", "Figure", "commit", "interleave", "machine", "pin", "place"]
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -177,13 +177,33 @@ def pin() -> int | None:
     return chosen
 
 
+def commit() -> str | None:
+    """Return the commit of the checkout that this is; None for an installation."""
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), ".git")
+    try:
+        with open(os.path.join(folder, "HEAD"), encoding="ascii") as file:
+            head = file.read().strip()
+        if not head.startswith("ref: "):
+            return head
+        name = head.removeprefix("ref: ")
+        if os.path.isfile(os.path.join(folder, name)):
+            with open(os.path.join(folder, name), encoding="ascii") as file:
+                return file.read().strip()
+        with open(os.path.join(folder, "packed-refs"), encoding="ascii") as file:
+            return next(line.split()[0] for line in file if line.strip().endswith(f" {name}"))
+    except (OSError, StopIteration):
+        return None
+
+
 def machine() -> dict[str, str]:
-    """Tell what a figure depends on: CPU, caches, versions, load."""
+    """Tell what a figure depends on: CPU, caches, versions, load, and the commit where this is a checkout."""
     info = {
         "machine": platform.machine(),
         "cpus": str(os.cpu_count()),
         "python": platform.python_version(),
     }
+    if (found := commit()) is not None:
+        info["commit"] = found[:12]
     if hasattr(os, "getloadavg"):
         info["load"] = " ".join(f"{value:.1f}" for value in os.getloadavg())
     for name in ("gfcode", "numpy", "llvmlite", "numba"):

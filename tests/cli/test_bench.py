@@ -30,6 +30,29 @@ def test_text(gfcode: Runner) -> None:
     assert [line.partition(":")[0] for line in lines[-2:]] == ["chosen for layout packets", "chosen for layout words"]
 
 
+@pytest.mark.parametrize("area", ["fields", "matrices", "programs"])
+def test_areas_beside_the_codecs(gfcode: Runner, area: str) -> None:
+    done = gfcode("bench", "--area", area, "--rounds", "1", "--json")
+    assert done.code == 0, done.err
+    assert done.json["cases"] == []
+    assert len(done.json[area]) >= 2
+    assert all(line["median"][line["name"]] > 0 and line["unit"] for line in done.json[area])
+
+
+def test_files(gfcode: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are encoded, verified, decoded and repaired; nothing is left of them."""
+    monkeypatch.setattr("gfcode.cli.bench._FILE", (1 << 20, 1 << 20))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    done = gfcode("bench", "--area", "files", "--rounds", "2")
+    assert done.code == 0, done.err
+    lines = [line for line in done.out.splitlines() if line.startswith("files ")]
+    assert [line.split(": ")[1].split("  ")[0] for line in lines] == [
+        "encode a file", "verify its shards", "decode it", "repair one shard",
+    ]  # fmt: skip
+    assert all(line.endswith(" GB/s") for line in lines)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -38,6 +61,8 @@ def test_text(gfcode: Runner) -> None:
         (("--length", "100"), 2, "multiple of 512"),
         (("--engine", "abacus"), 2, "is no engine"),
         (("--plot", "bench.txt"), 2, "must be named .svg"),
+        (("--plot", "bench.svg", "--area", "fields"), 2, "--plot draws codecs"),
+        (("--area", "weather"), 2, "weather"),
     ],
 )
 def test_wrong_use(gfcode: Runner, arguments: tuple[str, ...], code: int, message: str) -> None:

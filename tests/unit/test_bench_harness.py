@@ -1,6 +1,7 @@
 """The harness of all benchmarks: what it times, with a clock that the test moves."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from gfcode.engine.protocol import Operator, Product
 from gfcode.engine.registry import get_engine
 from gfcode.errors import GFCodeError, ParameterError
-from gfcode.measure import isal, plots
+from gfcode.measure import harness, isal, plots
 from gfcode.measure.harness import PLACES, Clocks, Figure, interleave, machine, place
 from gfcode.measure.quick import choices, measure
 
@@ -78,6 +79,22 @@ def test_blocks_lie_where_they_are_said_to(where: str) -> None:
 
 def test_machine_names_what_figures_depend_on() -> None:
     assert {"machine", "cpus", "python", "gfcode", "numpy"} <= set(machine())
+
+
+def test_the_commit_is_that_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gfcode.measure.harness.__file__", str(tmp_path / "gfcode/measure/harness.py"))
+    assert harness.commit() is None
+    assert "commit" not in machine()
+    folder = tmp_path / ".git"
+    (folder / "refs/heads").mkdir(parents=True)
+    (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    assert harness.commit() is None
+    (folder / "packed-refs").write_text(f"# pack-refs\n{'1' * 40} refs/heads/old\n{'2' * 40} refs/heads/main\n")
+    assert harness.commit() == "2" * 40
+    (folder / "refs/heads/main").write_text("3" * 40 + "\n")
+    assert machine()["commit"] == "3" * 12
+    (folder / "HEAD").write_text("4" * 40 + "\n")
+    assert harness.commit() == "4" * 40
 
 
 @pytest.mark.parametrize("operation", ["encode", "decode", "repair"])
