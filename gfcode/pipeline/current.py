@@ -62,6 +62,7 @@ class _Compare:
     """A binary stream that takes only what another one holds."""
 
     def __init__(self, path: str) -> None:
+        self.name = path
         self.file = open(open_regular(path), "rb")  # noqa: SIM115 - closed by `close`
 
     def write(self, data: memoryview) -> int:
@@ -105,6 +106,11 @@ def standing_of(
         File with the key of keyed sets.
     remains : Remains
         The same one for all files of a run.
+
+    Raises
+    ------
+    OSError
+        If the file, or a shard, cannot be read: then nothing can be said.
     """
     targets = shard_targets(directories, name, recipe.codec.n)
     found = [target for target in targets if os.path.lexists(target)]
@@ -137,8 +143,8 @@ def _of_one_set(
     geometry = metadata.geometry
     length = geometry.shard_length(geometry.stripes(status.st_size), geometry.last_data(status.st_size))
     whole = len(found) == len(targets) and all(_length(target) == length for target in targets)
-    if metadata.mtime_ns != status.st_mtime_ns and not _same_content(path, found, metadata, key):
-        return Standing("changed", "it has changed since it was encoded")
+    if metadata.mtime_ns != status.st_mtime_ns and (reason := _difference(path, found, metadata, key)):
+        return Standing("changed", reason)
     if whole and remains.are_beside(targets):
         return Standing("incomplete", "an interrupted run has left files beside its set")
     return Standing("current" if whole else "incomplete", "" if whole else "its set was incomplete")
@@ -152,14 +158,17 @@ def _holdings(found: Sequence[str], recipe: Recipe) -> dict[str, Metadata | None
         held[target] = None
         try:
             fd = open_regular(target)
-        except (OSError, ShardFormatError):
+        except ShardFormatError:
+            continue
+        except FileNotFoundError:  # a link to nowhere, or gone just now
+            del held[target]
             continue
         try:
             if os.fstat(fd).st_size:
                 held[target] = metadata_of(fd, parsed, recipe.hashes)[0]
             else:
                 del held[target]
-        except (OSError, ShardFormatError):
+        except ShardFormatError:
             continue
         finally:
             os.close(fd)
@@ -193,12 +202,15 @@ def _length(path: str) -> int:
         return -1
 
 
-def _same_content(path: str, found: Sequence[str], metadata: Metadata, key: str | None) -> bool:
+def _difference(path: str, found: Sequence[str], metadata: Metadata, key: str | None) -> str:
+    """Compare a file with what its set holds; return in what way they differ."""
     compare = _Compare(path)
     try:
         decode_file(found, cast("IO[bytes]", compare), set_id=metadata.set_id.hex(), key=key, threads=1)
-    except (GFCodeError, OSError):
-        return False
+    except _DifferentError:
+        return "it has changed since it was encoded"
+    except GFCodeError as error:
+        return f"its set cannot be compared with it: {error}"
     finally:
         compare.close()
-    return True
+    return ""

@@ -96,7 +96,7 @@ def _measure(server: Server, scene: Scene, base: Path) -> tuple[int, float]:
     return calls, min(seconds)
 
 
-def crash_campaign(count: int, seed: int, *, names: tuple[str, ...] = tuple(SCENES)) -> Counter[str]:
+def crash_campaign(count: int, seed: int | str, *, names: tuple[str, ...] = tuple(SCENES)) -> Counter[str]:
     """Run `count` trials for each scene and signal by system call, and as many by time; count outcomes.
 
     A moment at which the run is over already is drawn again.

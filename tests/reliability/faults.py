@@ -103,7 +103,7 @@ def _check(scene: Scene, base: Path, name: str, before: Tree, victim: str, outco
     return "refused"
 
 
-def fault_campaign(count: int, seed: int, *, names: tuple[str, ...] = tuple(SCENES)) -> Counter[str]:
+def fault_campaign(count: int, seed: int | str, *, names: tuple[str, ...] = tuple(SCENES)) -> Counter[str]:
     """Run `count` trials, at random calls, for each scene and fault; count outcomes."""
     counts: Counter[str] = Counter()
     rng = random.Random(seed)
