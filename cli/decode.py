@@ -9,15 +9,12 @@ import click
 from gfcode.cli.console import Console, human_bytes, human_count, human_seconds, printable
 from gfcode.cli.options import (
     NamedPath,
-    engine_option,
+    coding_options,
     key_option,
-    output_options,
     parameter_errors,
     paths_argument,
     set_option,
     standard_stream,
-    sync_option,
-    threads_option,
 )
 from gfcode.cli.progress import progress_bar
 
@@ -39,10 +36,7 @@ __all__ = ["command"]
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @set_option
 @key_option
-@engine_option
-@threads_option
-@sync_option
-@output_options
+@coding_options
 def command(
     console: Console,
     paths: tuple[str, ...],

@@ -16,6 +16,7 @@ from gfcode.errors import ParameterError
 __all__ = [
     "NamedPath",
     "byte_size",
+    "coding_options",
     "deep_option",
     "engine_name",
     "engine_option",
@@ -96,6 +97,11 @@ def sync_option(function: Command) -> Command:
         default=True,
         help="Flush to the device what is written before it gets its name, against a loss of power.  [default: sync]",
     )(function)
+
+
+def coding_options(function: Command) -> Command:
+    """Add --engine, --threads and --sync, and what `output_options` adds: for commands that code and write files."""
+    return engine_option(threads_option(sync_option(output_options(function))))
 
 
 def output_options(function: Command) -> Command:

@@ -106,7 +106,7 @@ def assigned(
     return assignment
 
 
-@click.group("raw", short_help="Headerless shards: ISA-L, Jerasure, klauspost, zfec, Ceph, HDFS, ...")
+@click.group("raw", short_help="Headerless shards, as ISA-L, Jerasure, zfec make them.")
 def command() -> None:
     """Work on headerless shards as other implementations write them.
 
@@ -132,7 +132,7 @@ def presets(console: Console) -> None:
         console.say(f"{name:{width}}  {preset.peer}{f' ({notes})' if notes else ''}")
 
 
-@command.command("encode")
+@command.command("encode", short_help="Cut FILE into headerless shards.")
 @click.argument("file", metavar="FILE", type=NamedPath())
 @code_options
 @click.option("--out", default=".", type=NamedPath(file_okay=False), metavar="DIR", help="Directory for the shards.")

@@ -9,15 +9,12 @@ from gfcode.cli.console import Console, human_bytes, human_count, human_seconds,
 from gfcode.cli.exits import Exit
 from gfcode.cli.options import (
     NamedPath,
+    coding_options,
     deep_option,
-    engine_option,
     key_option,
-    output_options,
     parameter_errors,
     paths_argument,
     set_option,
-    sync_option,
-    threads_option,
 )
 from gfcode.cli.progress import progress_bar
 
@@ -39,10 +36,7 @@ __all__ = ["command", "repair_lines"]
 @set_option
 @key_option
 @deep_option
-@engine_option
-@threads_option
-@sync_option
-@output_options
+@coding_options
 def command(
     console: Console,
     paths: tuple[str, ...],
