@@ -173,9 +173,21 @@ def _find(k: int, order: Indices, made: Callable[[Indices, Indices], Plan], avai
     return made(tuple(sorted(chosen)), want)
 
 
+def _by_ones(parity: Matrix, layout: Layout) -> list[int]:
+    """Order parity rows by their ones; in the family `fft` they cost the same in `words`, and may be too many to count."""
+    if isinstance(parity, Parity) and layout.name == "words":
+        return list(range(parity.shape[0]))
+    ones: list[int] = np.argsort(element_ones(parity.field, parity.values).sum(axis=1), kind="stable").tolist()
+    return ones
+
+
 def _make(parity: Matrix, layout: Layout, engine: Engine, basis: Indices, want: Indices) -> Plan:
     """Express the wanted shards by those of the basis, and leave out the ones of the basis that do not enter."""
     field = parity.field
+    if isinstance(parity, Parity) and field.w <= MAX_LOGARITHM:
+        sources = tuple(sorted(want)) if set(want).issubset(basis) else basis
+        decoding = Decoding(parity, sources, want)
+        return Plan(sources, want, decoding, engine.prepare(Product(decoding, layout)) if want else do_nothing)
     rows = np.zeros((len(want), len(basis)), field.dtype)
     computed = [i for i, shard in enumerate(want) if shard not in basis]
     for i, shard in enumerate(want):

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from gfcode.engine.protocol import Blocks, Engine, Operator, Product
 from gfcode.matrix.bitmatrix import expand
+from gfcode.matrix.transformed import Transformed
 
 __all__ = ["NumpyEngine", "load"]
 
@@ -53,7 +54,10 @@ class _PacketsOperator:
 
 
 class _WordsOperator:
-    """Multiplication of every symbol by the coefficient, and addition in the field."""
+    """Multiplication of every symbol by the coefficient, and addition in the field.
+
+    Matrices too large to be written out are the exception: by the transforms that define them.
+    """
 
     def __init__(self, product: Product) -> None:
         self._product = product
@@ -63,6 +67,11 @@ class _WordsOperator:
         field, w = self._product.matrix.field, self._product.layout.w
         for sources, targets in zip(inputs.views(), outputs.views(), strict=True):
             symbols = np.stack([_symbols(block, w) for block in sources])
+            matrix = self._product.matrix
+            if isinstance(matrix, Transformed) and matrix.is_huge:
+                for row, target in zip(matrix.apply(symbols), targets, strict=True):
+                    target[:] = _bytes(row, w)
+                continue
             for row, target in zip(self._product.matrix.values, targets, strict=True):
                 products = field.mul(row[:, None], symbols)
                 target[:] = _bytes(np.bitwise_xor.reduce(products, axis=0), w)

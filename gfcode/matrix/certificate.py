@@ -15,6 +15,7 @@ from gfcode.gf import Field
 from gfcode.gf.tables import FieldArray
 from gfcode.matrix.dense import Matrix
 from gfcode.matrix.minors import allowance, count_minors, find_zero_minor
+from gfcode.matrix.transformed import Parity
 
 __all__ = ["MINORS_LIMIT", "Certificate", "certify"]
 
@@ -72,6 +73,8 @@ def certify(parity: Matrix) -> Certificate:
         If some loss of m shards defeats the matrix: `lost` and the message name it. Or if no proof was found and there
         are too many minors: `lost` is empty. (Losses are still looked for in a corner of such a matrix.)
     """
+    if isinstance(parity, Parity):
+        return _prove_parity(parity)
     outcome = _outcome(parity)
     if isinstance(outcome, Certificate):
         return outcome
@@ -177,6 +180,18 @@ def _prove_cauchy(field: Field, values: FieldArray) -> Certificate | None:
     if not np.array_equal(combined, inverses):
         return None
     return Certificate("cauchy", "a generalised Cauchy matrix: its minors are products of non-zero differences")
+
+
+def _prove_parity(parity: Parity) -> Certificate:
+    """Prove a matrix of the family `fft` by its points, without its elements.
+
+    It is a Cauchy matrix with scaled columns: points 0 .. m − 1 of rows and M .. M + k − 1 of columns are distinct
+    elements of the field, as `Parity` sees to, and the scale of a column is the value at one of its coset's points of
+    the polynomial that vanishes on {0 .. M − 1}, and only there.
+    """
+    if 1 in parity.shape:
+        return Certificate("trivial", "a single row or column without zeros")
+    return Certificate("cauchy", "a Cauchy matrix of distinct points, its columns scaled by non-zero factors")
 
 
 def _prove_conic(field: Field, values: FieldArray) -> Certificate | None:

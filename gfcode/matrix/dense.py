@@ -36,10 +36,10 @@ class Matrix:
         If a value is no element of the field.
     """
 
-    __slots__ = ("_hash", "field", "values")
+    __slots__ = ("_hash", "_values", "field")
 
     field: Field
-    values: FieldArray
+    _values: FieldArray
     _hash: int
 
     def __init__(self, field: Field, values: npt.NDArray[Any] | Sequence[Sequence[int]]) -> None:
@@ -48,7 +48,7 @@ class Matrix:
             raise ParameterError(f"a matrix has two dimensions, not {array.ndim}")
         array.flags.writeable = False
         object.__setattr__(self, "field", field)
-        object.__setattr__(self, "values", array)
+        object.__setattr__(self, "_values", array)
         object.__setattr__(self, "_hash", hash((field, array.shape, array.tobytes())))
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -71,6 +71,11 @@ class Matrix:
 
     def __hash__(self) -> int:
         return self._hash
+
+    @property
+    def values(self) -> FieldArray:
+        """Elements, read-only."""
+        return self._values
 
     @property
     def shape(self) -> tuple[int, int]:

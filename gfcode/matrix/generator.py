@@ -15,6 +15,7 @@ from gfcode.matrix.bitmatrix import element_ones
 from gfcode.matrix.certificate import certify
 from gfcode.matrix.dense import Matrix
 from gfcode.matrix.minors import allowance, count_minors
+from gfcode.matrix.transformed import Parity
 from gfcode.params import check_matrix_size, check_shard_counts
 
 __all__ = ["FAMILIES", "generator_matrix", "parity_matrix", "resolve_auto"]
@@ -101,32 +102,7 @@ def fft(field: Field, k: int, m: int) -> FieldArray:
 
     Room for k + M ≤ 2^w.
     """
-    if m == 0:
-        return np.ones((m, k), field.dtype)
-    levels = (m - 1).bit_length()
-    size = 1 << levels
-    # As many points as the next power of two are the parities', used or not.
-    _require_room(field, "fft", k, m, field.order - size + m)
-    points = size + np.arange(k, dtype=np.int64)
-    subspace = (points & -size).astype(field.dtype)
-    derivative = 1
-    for level in range(levels):
-        # The subspace polynomial of 2^(level + 1) elements is s · (s + s(2^level)), s that of 2^level elements.
-        unit = _subspace_unit(field, level)
-        subspace = field.mul(subspace, subspace ^ field.dtype.type(unit))
-        derivative = field.mul(derivative, unit)
-    scale = field.div(subspace, np.array(derivative, field.dtype))
-    return field.mul(scale, _cauchy(field, np.arange(m), points))
-
-
-def _subspace_unit(field: Field, level: int) -> int:
-    """Value at 2^level of the product of x + v for v = 0 .. 2^level − 1."""
-    value, units = 1 << level, [1 << lower for lower in range(level)]
-    for lower in range(level):
-        unit = units[lower]
-        value = field.mul(value, value ^ unit)
-        units = [field.mul(other, other ^ unit) for other in units]
-    return value
+    return Parity(field, k, m).values if m else np.ones((m, k), field.dtype)
 
 
 def _cauchy(field: Field, x: npt.NDArray[np.intp], y: npt.NDArray[np.intp]) -> FieldArray:
@@ -210,15 +186,18 @@ def parity_matrix(family: str, field: Field, k: int, m: int) -> Matrix:
     Returns
     -------
     Matrix, shape (m, k)
-        Not certified: see `gfcode.matrix.certificate.certify`.
+        Not certified: see `gfcode.matrix.certificate.certify`. One of the family `fft` is written out only when its
+        values are asked for.
 
     Raises
     ------
     ParameterError
-        For an unknown family, shard counts that no code has, more shards than the family has room for, or a matrix
-        of more than `gfcode.params.MAX_ELEMENTS` elements.
+        For an unknown family, shard counts that no code has, more shards than the family has room for, or, except for
+        `fft`, a matrix of more than `gfcode.params.MAX_ELEMENTS` elements.
     """
     check_shard_counts(k, m, field.w)
+    if family == "fft" and m:
+        return Parity(field, k, m)
     check_matrix_size(k, m)
     if family == "auto":
         family = resolve_auto(field, k, m)

@@ -89,9 +89,9 @@ class Function:
         """Store a value; past the caches if `streaming`."""
         self.emit(f"store {kind} {value}, ptr {pointer}, align {align}" + (", !nontemporal !0" if streaming else ""))
 
-    def prefetch(self, pointer: str, *, near: bool = True) -> None:
-        """Ask for a line to be read into the nearest cache, or the one behind it."""
-        self.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {3 if near else 2}, i32 1)")
+    def prefetch(self, pointer: str, *, near: bool = True, write: bool = False) -> None:
+        """Ask for a line to be read, or to be written, into the nearest cache, or the one behind it."""
+        self.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(write)}, i32 {3 if near else 2}, i32 1)")
 
     def barrier(self) -> None:
         """Keep the compiler from moving memory accesses across this point."""
@@ -139,6 +139,17 @@ class Function:
             self.op(f"phi {kind} [{first}, %{before}], [{last}, %{after}]")
             for (kind, first), last in zip(carried, turn.outgoing, strict=True)
         ]
+
+    def dispatch(self, number: str, lines: Sequence[str]) -> None:
+        """Run the instruction of this number."""
+        done, cases = self.fresh("done"), [self.fresh("case") for _ in lines]
+        table = " ".join(f"i64 {place}, label %{case}" for place, case in enumerate(cases))
+        self.emit(f"switch i64 {number}, label %{done} [{table}]")
+        for case, line in zip(cases, lines, strict=True):
+            self.start(case)
+            self.emit(line)
+            self.emit(f"br label %{done}")
+        self.start(done)
 
     def text(self) -> str:
         """Return the finished function."""

@@ -1,6 +1,7 @@
 """The `simd` engine: kernels compiled by LLVM for the CPU at hand, all rows of blocks read once, any matrix as data."""
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite
@@ -13,6 +14,7 @@ from gfcode.errors import BlockError, EngineUnavailableError
 from gfcode.kernels.simd import constants, drive
 from gfcode.kernels.simd.compiler import LOCK, Compiler, Kernel
 from gfcode.kernels.simd.constants import ConstantsKernel
+from gfcode.kernels.simd.fft import FftKernel
 from gfcode.kernels.simd.fft_operator import FftOperator, pays
 from gfcode.kernels.simd.plan import Planner, Step, Steps, Way, refusal
 from gfcode.kernels.simd.selftest import every_constant, passes
@@ -75,10 +77,10 @@ class SimdEngine:
 
         Compiles the kernels that the product needs, so that one which fails its test is a reason to refuse.
         """
-        if reason := refusal(product, self.target):
+        if (reason := refusal(product, self.target)) and not pays(product):
             return reason
         try:
-            self._latest = SimdOperator(self, product)
+            self._latest = self._bind_product(product)
         except EngineUnavailableError as error:
             return str(error)
         return None
@@ -94,9 +96,26 @@ class SimdEngine:
         latest = self._latest
         if latest is not None and latest.product is product:
             return latest
-        if reason := refusal(product, self.target):
+        if (reason := refusal(product, self.target)) and not pays(product):
             raise EngineUnavailableError(f"engine 'simd' does not run {reason}")
-        return SimdOperator(self, product)
+        return self._bind_product(product)
+
+    def _bind_product(self, product: Product) -> "SimdOperator | FftOperator":
+        return FftOperator(self, product) if pays(product) else SimdOperator(self, product)
+
+    def proven(self, kernel: Kernel, is_right: Callable[[int], bool]) -> int:
+        """Address of a kernel, which is compiled if it is not yet, and then tested by calling `is_right` with it.
+
+        Raises
+        ------
+        EngineUnavailableError
+            If it is not right.
+        """
+        address = self._compiler.address(kernel)
+        with LOCK:
+            if kernel in self._compiler.untested():
+                self._judge(kernel, right=is_right(address))
+        return address
 
     def bind(self, steps: Steps, shape: tuple[int, int]) -> "_Bound":
         """Compile what is missing and bind the steps of a product of this shape to the driver."""
@@ -127,17 +146,22 @@ class SimdEngine:
             return
         with LOCK:
             for kernel in self._compiler.untested():
+                if isinstance(kernel, FftKernel):  # whose operators test it
+                    continue
                 right = passes(bound, product)
                 if isinstance(kernel, ConstantsKernel) and right:
                     every, rows = every_constant(product)
                     steps = Steps((Step(kernel, arguments={"rows": rows}),))
                     right = passes(self.bind(steps, every.matrix.shape), every)
-                if not right:
-                    raise EngineUnavailableError(
-                        f"the kernel {kernel.name} gives wrong results on this CPU ({self.target.cpu}); "
-                        "please report this with the output of 'gfcode engines'"
-                    )
-                self._compiler.trust(kernel)
+                self._judge(kernel, right=right)
+
+    def _judge(self, kernel: Kernel, *, right: bool) -> None:
+        if not right:
+            raise EngineUnavailableError(
+                f"the kernel {kernel.name} gives wrong results on this CPU ({self.target.cpu}); "
+                "please report this with the output of 'gfcode engines'"
+            )
+        self._compiler.trust(kernel)
 
 
 class _Bound:
@@ -209,6 +233,16 @@ class SimdOperator:
                 return False
             bound = self._cached
         bound.run(inputs, inputs_step, outputs, outputs_step, length)
+        return True
+
+    def compile(self) -> bool:
+        """Compile a kernel of this one matrix; see `gfcode.engine.protocol.CompilingOperator`."""
+        steps = Planner(self.product, self._engine.target).compiled()
+        if steps is None:
+            return False
+        bound = self._engine.bind(steps, self.product.matrix.shape)
+        self._engine.test(bound, self.product)
+        self._cached = self._bound[Way.CACHED] = self._bound[Way.ALIASED] = bound
         return True
 
     def _check(self, inputs: Blocks, outputs: Blocks) -> bool:

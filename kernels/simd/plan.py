@@ -10,17 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from gfcode.engine.protocol import Product
-from gfcode.kernels.simd import constants, fft, horner, planes, words
+from gfcode.kernels.simd import constants, horner, planes, words
 from gfcode.kernels.simd.constants import ConstantsKernel
-from gfcode.kernels.simd.fft import FftKernel
 from gfcode.kernels.simd.horner import HornerKernel
 from gfcode.kernels.simd.multipliers import multiplier_costs
 from gfcode.kernels.simd.planes import PlanesKernel
 from gfcode.kernels.simd.products import multiplication
+from gfcode.kernels.simd.straight import MAX_ELEMENTS, StraightKernel
 from gfcode.kernels.simd.target import Target
 from gfcode.kernels.simd.words import MAX_ROWS, WordsKernel
 from gfcode.matrix.bitmatrix import expand
-from gfcode.matrix.generator import parity_matrix
 
 __all__ = ["PACKET", "Planner", "Step", "Steps", "Way", "refusal"]
 
@@ -39,8 +38,6 @@ _MAX_INPUTS = 48
 _AHEAD_FAR, _AHEAD = 1024, 512
 #: How many inputs are more than the CPU follows by itself, yet not too many to be in the cache that this pays for.
 _FOLLOWED = range(13, 41)
-#: Rows and columns from which transforms pay, and the longest transform, whose scratch is on the stack.
-_FFT_ROWS, _MAX_FFT = 6, 1 << 11
 #: Places of the bit matrix of a product that is run plane by plane.
 _MAX_BITS = 1 << 22
 #: Blocks of one stripe; their addresses are kept on the stack.
@@ -60,7 +57,7 @@ class Step:
         Of `constants.bind`.
     """
 
-    kernel: WordsKernel | HornerKernel | ConstantsKernel | PlanesKernel | FftKernel
+    kernel: WordsKernel | HornerKernel | ConstantsKernel | PlanesKernel | StraightKernel
     context: npt.NDArray[np.int64] | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
 
@@ -140,7 +137,7 @@ class Planner:
     def steps(self, way: Way) -> Steps:
         """Return the plan for outputs that are overwritten."""
         if self.product.layout.name == "words":
-            return self._fft(way) or self._words(way)
+            return self._words(way)
         if len(self.unit_rows) == self.rows:
             return self._words(way)
         if self._threaded:
@@ -154,6 +151,15 @@ class Planner:
         if self.product.layout.name == "words" or len(self.unit_rows) == self.rows:
             return self._words(Way.CACHED, add=True)
         return self._constants(Way.CACHED, add=True) if self._threaded else None
+
+    def compiled(self) -> Steps | None:
+        """Return the plan with a kernel of this one matrix, for blocks in a cache; None where nothing is gained."""
+        if self.product.layout.name == "words" or not self._threaded or self.values.size > MAX_ELEMENTS:
+            return None
+        if len(self.unit_rows) == self.rows or self._horner(Way.CACHED) is not None:
+            return None
+        kernel = StraightKernel(self.field.w, self.field.polynomial, tuple(map(tuple, self.values.tolist())))
+        return Steps((Step(kernel, np.zeros(1, np.int64)),))
 
     @property
     def _threaded(self) -> bool:
@@ -253,19 +259,6 @@ class Planner:
             arguments = {"rows": rows, "resume": add or index > 0, "streaming": streaming and groups == 1}
             steps.append(Step(kernel, arguments=arguments))
         return Steps(tuple(steps), self.field.w * PACKET if groups > 1 else _WHOLE, add)
-
-    def _fft(self, way: Way) -> Steps | None:
-        """Run the family `fft` by transforms where its rows are many enough."""
-        size = 1 << (self.rows - 1).bit_length()
-        if self.rows < _FFT_ROWS or self.columns < _FFT_ROWS or size > _MAX_FFT:
-            return None
-        if self.columns + size > self.field.order:
-            return None
-        if parity_matrix("fft", self.field, self.columns, self.rows) != self.product.matrix:
-            return None
-        outputs = range(self.columns, self.columns + self.rows)
-        context = fft.bind(self.field, self.target, inputs=range(self.columns), outputs=outputs)
-        return Steps((Step(FftKernel(self.field.w, way is Way.STREAMING), context),))
 
     def _planes(self) -> Steps:
         layout = self.product.layout

@@ -94,6 +94,17 @@ class Multiplication(ABC):
         del f
         return list(vectors)
 
+    # For values that are multiplied again and again: bytes are put in another order once, and stay in it.
+
+    def enter(self, f: Function, vectors: Sequence[str]) -> list[str]:
+        """Bring a group of vectors into the order of bytes that `products` takes and gives; `join` undoes it."""
+        del f
+        return list(vectors)
+
+    def products(self, f: Function, vectors: Sequence[str], entry: Sequence[str]) -> list[list[str]]:
+        """Multiply a group that has entered: for each vector of the group, the terms that sum to its product."""
+        return self.times(f, self.split(f, vectors), entry)
+
     # Pieces that several ways share.
 
     def _bytes(self, f: Function, value: str) -> str:
@@ -195,6 +206,15 @@ class _Affine16(Multiplication):
     def times(self, f: Function, parts: Sequence[str], entry: Sequence[str]) -> list[list[str]]:
         return [[self._affine(f, part, matrix) for part, matrix in zip(parts, entry, strict=True)]]
 
+    def enter(self, f: Function, vectors: Sequence[str]) -> list[str]:
+        value = self._bytes(f, vectors[0])
+        return [self._lanes(f, self._permute(f, value, value, [*range(0, 16, 2), *range(1, 16, 2)]))]
+
+    def products(self, f: Function, vectors: Sequence[str], entry: Sequence[str]) -> list[list[str]]:
+        value = self._bytes(f, vectors[0])
+        exchanged = self._permute(f, value, value, [*range(8, 16), *range(8)])
+        return self.times(f, [value, exchanged], entry)
+
     def join(self, f: Function, vectors: Sequence[str]) -> list[str]:
         value = self._bytes(f, vectors[0])
         order = [place // 2 + place % 2 * 8 for place in range(16)]
@@ -239,12 +259,14 @@ class _Shuffle16(Multiplication):
         return [self._spread(f, f.address(pointer, 16 * place), 16) for place in range(8)]
 
     def split(self, f: Function, vectors: Sequence[str]) -> list[str]:
+        return [part for half in self.enter(f, vectors) for part in self._nibbles(f, half)]
+
+    def enter(self, f: Function, vectors: Sequence[str]) -> list[str]:
         first, second = (self._bytes(f, vector) for vector in vectors)
-        parts = []
-        for half in range(2):
-            places = range(half, 32, 2)
-            parts += self._nibbles(f, self._lanes(f, self._permute(f, first, second, places)))
-        return parts
+        return [self._lanes(f, self._permute(f, first, second, range(half, 32, 2))) for half in range(2)]
+
+    def products(self, f: Function, vectors: Sequence[str], entry: Sequence[str]) -> list[list[str]]:
+        return self.times(f, [part for half in vectors for part in self._nibbles(f, half)], entry)
 
     def times(self, f: Function, parts: Sequence[str], entry: Sequence[str]) -> list[list[str]]:
         return [
