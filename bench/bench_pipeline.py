@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-GFCODE = [sys.executable, "-m", "gfcode.cli.main"]
+GFCODE = [str(Path(sys.executable).with_name("gfcode"))]
 NOTHING = "/dev/null"
 
 

@@ -7,14 +7,17 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
-import numpy as np
-import numpy.typing as npt
 
 from gfcode.cli.console import Console, human_bytes, human_count, printable
 from gfcode.cli.exits import Exit
 from gfcode.pipeline.report import FrameStatus, SetReport, SetState, ShardReport, Stray, ranges
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = [
     "ASCII",
@@ -209,7 +212,7 @@ def _cut(text: str, width: int, ellipsis: str, *, keep_end: bool = False) -> str
     return ellipsis + text[len(text) - width + 1 :] if keep_end else text[: width - 1] + ellipsis
 
 
-def _binned(report: SetReport, width: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], float]:
+def _binned(report: SetReport, width: int) -> "tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], float]":
     """Sum stripes up in columns.
 
     Returns
@@ -221,6 +224,8 @@ def _binned(report: SetReport, width: int) -> tuple[npt.NDArray[np.uint8], npt.N
     per_column : float
         Stripes a column.
     """
+    import numpy as np
+
     columns = min(width, report.stripes)
     if not columns:
         return np.zeros((report.n, 0), np.uint8), np.zeros(0, np.int64), 1.0
@@ -237,8 +242,10 @@ def _binned(report: SetReport, width: int) -> tuple[npt.NDArray[np.uint8], npt.N
     )
 
 
-def _marks(row: npt.NDArray[np.uint8], style: Style) -> str:
+def _marks(row: "npt.NDArray[np.uint8]", style: Style) -> str:
     """Characters of one shard's columns, coloured in runs."""
+    import numpy as np
+
     cuts = [0, *(np.flatnonzero(np.diff(row)) + 1).tolist(), row.size]
     pieces = []
     for first, end in itertools.pairwise(cuts):
@@ -248,7 +255,7 @@ def _marks(row: npt.NDArray[np.uint8], style: Style) -> str:
     return "".join(pieces)
 
 
-def _spare_marks(spare: npt.NDArray[np.int64], style: Style) -> str:
+def _spare_marks(spare: "npt.NDArray[np.int64]", style: Style) -> str:
     """Write a digit for each column, + above nine, ! where stripes are beyond repair."""
     marks = ("!" if count < 0 else str(count) if count <= 9 else "+" for count in spare.tolist())
     return "".join(click.style(mark, fg="red", bold=True) if mark == "!" and style.colour else mark for mark in marks)

@@ -202,6 +202,8 @@ def _show_warning(
 
 def run() -> NoReturn:
     """Entry point of the `gfcode` script."""
+    # NumPy's BLAS starts its threads when it is loaded; nothing here computes with it.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     warnings.showwarning = _show_warning
     signal.signal(signal.SIGTERM, _terminated)
     sys.exit(main())

@@ -79,13 +79,24 @@ _MODULES = {
 }
 
 
+def _version() -> str:
+    """Return the version that was installed; the name of the package's record tells, where it lies beside it."""
+    import os
+
+    beside = os.path.dirname(os.path.dirname(__file__))
+    records = [name for name in os.listdir(beside) if name.startswith("gfcode-") and name.endswith(".dist-info")]
+    if len(records) == 1:
+        return records[0].removeprefix("gfcode-").removesuffix(".dist-info")
+    from importlib.metadata import version  # slower than all else that a short command does
+
+    return version("gfcode")
+
+
 if not TYPE_CHECKING:  # checkers know the names above, and no others
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":
-            from importlib.metadata import version
-
-            value: Any = version("gfcode")
+            value: Any = _version()
         elif name in _MODULES:
             value = getattr(importlib.import_module(_MODULES[name]), name)
         else:

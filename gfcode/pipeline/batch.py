@@ -4,18 +4,23 @@ It has one row for each of the n shards and room for S frames in a row, one afte
 system call moves S frames of a shard and one call of the checksum covers a frame. Rows start a little more than a
 multiple of 4096 bytes apart: rows at such multiples would fall into the same sets of the processor's caches. Blocks are
 64-byte aligned. A buffer is reused for every batch of a worker.
+
+NumPy is imported when the first product is computed: checking and copying sound frames does without.
 """
 
 import mmap
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from gfcode.engine.protocol import Blocks, Operator
-from gfcode.pipeline.frame import COVER, FLAG_LAST, FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC
+from gfcode.pipeline.frame import COVER, FLAG_LAST, HEADER_BYTES, MAGIC_BYTES, FrameHeader
 from gfcode.pipeline.layout import Geometry
 from gfcode.pipeline.metadata import Metadata
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from gfcode.engine.protocol import Operator
 
 __all__ = ["Batch", "batch_stripes"]
 
@@ -29,9 +34,8 @@ _MAX_FRAMES = 256
 #: the strips of 512 bytes that kernels take of each row at a time stay apart modulo a page.
 _STAGGER = 1344
 _HUGE_PAGE = 2 * 1024 * 1024
-_WORDS = (HEADER_BYTES - COVER) // 8
-
-_U64 = npt.NDArray[np.uint64]
+#: Offset in a header of the stripe's number, and of what follows it.
+_STRIPE, _LENGTHS = 64, 72
 
 
 def batch_stripes(geometry: Geometry, n: int, stripes: int | None) -> int:
@@ -59,6 +63,8 @@ class Batch:
         The set whose frames the buffer holds.
     capacity : int
         S.
+    single : bool
+        Whether all shards share one row, for who looks at one shard after another: that row stays in the cache.
 
     Attributes
     ----------
@@ -70,48 +76,32 @@ class Batch:
         For each shard the bytes of its S frames.
     blocks : list of list of memoryview
         For each shard and slot the block.
-    headers, hashes : ndarray
-        Views of all headers, records of shape (n, S); and of their hashes, uint8 of shape (n, S, 16).
-    expected : ndarray
-        What the headers must say, apart from the hash; records of shape (n, S).
     """
 
-    def __init__(self, metadata: Metadata, capacity: int) -> None:
+    def __init__(self, metadata: Metadata, capacity: int, *, single: bool = False) -> None:
         self.geometry = metadata.geometry
         self.capacity = capacity
         self.k, self.n = metadata.k, metadata.n
+        self._metadata = metadata
         self._digest = metadata.checksum.digest
         frame = self.geometry.frame_length
         # Sets of very many shards have short rows, of which whole pages would be mostly padding.
         unit = 4096 if capacity * frame >= 4096 else 64
-        stride = -(-capacity * frame // unit) * unit + _STAGGER
-        memory = mmap.mmap(-1, self.n * stride, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if self.n * stride >= 2 * _HUGE_PAGE:
-            memory.madvise(mmap.MADV_HUGEPAGE)
-        self.memory = np.frombuffer(memory, np.uint8)
-        view = memoryview(memory)
-        self.rows = [view[j * stride : j * stride + capacity * frame] for j in range(self.n)]
+        self._stride = -(-capacity * frame // unit) * unit + _STAGGER
+        count = 1 if single else self.n
+        self._memory = mmap.mmap(-1, count * self._stride, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if count * self._stride >= 2 * _HUGE_PAGE:
+            self._memory.madvise(mmap.MADV_HUGEPAGE)
+        view = memoryview(self._memory)
+        rows = [view[at : at + capacity * frame] for at in range(0, count * self._stride, self._stride)]
         starts = range(0, capacity * frame, frame)
-        self.blocks = [[row[at + HEADER_BYTES : at + frame] for at in starts] for row in self.rows]
-        self._covered = [[row[at + COVER : at + frame] for at in starts] for row in self.rows]
-        shape, strides = (self.n, capacity), (stride, frame)
-        self.headers = np.ndarray(shape, HEADER, memory, 0, strides)
-        self.hashes = np.ndarray((*shape, 16), np.uint8, memory, 8, (*strides, 1))
-        self.words: _U64 = np.ndarray((*shape, _WORDS), np.uint64, memory, COVER, (*strides, 8))
-        base = self.memory.__array_interface__["data"][0] + HEADER_BYTES
-        row_at = np.arange(self.n, dtype=np.int64) * stride
-        self.table: _U64 = (row_at + np.arange(capacity, dtype=np.int64)[:, None] * frame + base).astype(np.uint64)
-        self.expected = np.zeros(shape, HEADER)
-        fixed = self.expected
-        fixed["magic"] = MAGIC
-        fixed["version"], fixed["hash_id"] = FORMAT_VERSION, metadata.checksum.number
-        fixed["set"] = np.void(metadata.set_id)
-        fixed["shard"] = np.arange(self.n, dtype=np.uint32)[:, None]
-        fixed["k"], fixed["m"], fixed["w"] = metadata.k, metadata.m, metadata.w
-        self.expected_words: _U64 = np.ndarray(
-            (*shape, _WORDS), np.uint64, self.expected, COVER, (capacity * HEADER_BYTES, HEADER_BYTES, 8)
-        )
-        self._numbers = np.arange(capacity, dtype=np.uint64)
+        repeats = self.n // count
+        self.rows = rows * repeats
+        self._heads = [[row[at : at + HEADER_BYTES] for at in starts] for row in rows] * repeats
+        self._covered = [[row[at + COVER : at + frame] for at in starts] for row in rows] * repeats
+        self.blocks = [[row[at + HEADER_BYTES : at + frame] for at in starts] for row in rows] * repeats
+        self._fixed: dict[tuple[int, bool], tuple[bytes, bytes]] = {}
+        self._table: npt.NDArray[np.uint64] | None = None
         self.first = self.count = 0
         self.last_data: int | None = None
         self.tail_block = self.geometry.block_length
@@ -127,17 +117,10 @@ class Batch:
             Data bytes of the last of them, if it is the last of the set.
         """
         self.first, self.count, self.last_data = first, count, last_data
-        block = self.geometry.block_length
-        expected = self.expected[:, :count]
-        expected["stripe"] = self._numbers[:count] + np.uint64(first)
-        expected["flags"] = 0
-        expected["block_length"], expected["data_length"] = block, self.geometry.stripe_data
-        self.tail_block = block
+        self.tail_block = self.geometry.block_length
         if last_data is not None:
             self.tail_block = self.geometry.block_for(last_data)
-            tail = expected[:, -1]
-            tail["flags"] = FLAG_LAST
-            tail["block_length"], tail["data_length"] = self.tail_block, last_data
+            self._fixed = {key: fixed for key, fixed in self._fixed.items() if not key[1]}
 
     @property
     def data_length(self) -> int:
@@ -155,26 +138,77 @@ class Batch:
         stop = (end - 1) * self.geometry.frame_length + HEADER_BYTES + self.block_length(end - 1)
         return self.rows[shard][first * self.geometry.frame_length : stop]
 
-    def digests(self, shard: int, first: int = 0, end: int | None = None) -> bytes:
-        """Return the hashes that one shard's frames should have, one after another; slots as for `row`."""
+    def digests(self, shard: int, first: int = 0, end: int | None = None) -> list[bytes]:
+        """Return the hashes that one shard's frames should have; slots as for `row`."""
         end = self.count if end is None else end
         views = self._covered[shard][first:end]
         if end == self.count and self.tail_block != self.geometry.block_length:
             views[-1] = views[-1][: HEADER_BYTES - COVER + self.tail_block]
-        return b"".join(map(self._digest, views))
+        return list(map(self._digest, views))
+
+    def headers(self, shard: int, first: int = 0, end: int | None = None) -> list[bytes]:
+        """Return what the headers of one shard's frames should say behind the hash; slots as for `row`."""
+        end = self.count if end is None else end
+        before, after = self._around_stripe(shard, last=False)
+        headers = [
+            before + stripe.to_bytes(8, "little") + after for stripe in range(self.first + first, self.first + end)
+        ]
+        if end == self.count and self.last_data is not None:
+            before, after = self._around_stripe(shard, last=True)
+            headers[-1] = before + (self.first + end - 1).to_bytes(8, "little") + after
+        return headers
+
+    def is_sound(self, shard: int, first: int = 0, end: int | None = None) -> bool:
+        """Return whether one shard's frames are exactly what they should be, slack included; slots as for `row`."""
+        end = self.count if end is None else end
+        parts: list[bytes] = []
+        for digest, header in zip(self.digests(shard, first, end), self.headers(shard, first, end), strict=True):
+            parts += (MAGIC_BYTES, digest, header)
+        same = b"".join(parts) == b"".join(self._heads[shard][first:end])
+        return same and not (end == self.count and self.has_slack(shard))
 
     def stamp(self, shards: Iterable[int]) -> None:
         """Write the headers of these shards, hashes included; their blocks must be final."""
-        count = self.count
         for shard in shards:
-            self.headers["magic"][shard, :count] = MAGIC
-            self.words[shard, :count] = self.expected_words[shard, :count]
-            self.hashes[shard, :count] = np.frombuffer(self.digests(shard), np.uint8).reshape(count, 16)
+            heads = self._heads[shard][: self.count]
+            for head, header in zip(heads, self.headers(shard), strict=True):
+                head[COVER:] = header
+            for head, digest in zip(heads, self.digests(shard), strict=True):
+                head[:COVER] = MAGIC_BYTES + digest
+
+    def _around_stripe(self, shard: int, *, last: bool) -> tuple[bytes, bytes]:
+        """Return what a shard's headers say between the hash and the stripe's number, and behind that."""
+        known = self._fixed.get((shard, last))
+        if known is None:
+            metadata = self._metadata
+            block, data, flags = self.geometry.block_length, self.geometry.stripe_data, 0
+            if last:
+                block, data, flags = self.tail_block, self.last_data or 0, FLAG_LAST
+            header = FrameHeader(
+                flags, metadata.set_id, shard, metadata.k, metadata.m, metadata.w, 0, block, data,
+                hash_id=metadata.checksum.number,
+            ).pack()  # fmt: skip
+            known = self._fixed[shard, last] = bytes(header[COVER:_STRIPE]), bytes(header[_LENGTHS:])
+        return known
+
+    @property
+    def table(self) -> "npt.NDArray[np.uint64]":
+        """Address of each block, shape (S, n)."""
+        if self._table is None:
+            import numpy as np
+
+            base = np.frombuffer(self._memory, np.uint8).__array_interface__["data"][0] + HEADER_BYTES
+            rows = np.arange(self.n, dtype=np.int64) * self._stride
+            slots = np.arange(self.capacity, dtype=np.int64)[:, None] * self.geometry.frame_length
+            self._table = (rows + slots + base).astype(np.uint64)
+        return self._table
 
     def apply(
-        self, operator: Operator, inputs: Sequence[int], outputs: Sequence[int], slots: Sequence[int] | None = None
+        self, operator: "Operator", inputs: Sequence[int], outputs: Sequence[int], slots: Sequence[int] | None = None
     ) -> None:
         """Run a product on the blocks of some shards in some slots (all by default)."""
+        from gfcode.engine.protocol import Blocks
+
         chosen = list(range(self.count)) if slots is None else list(slots)
         short = self.tail_block != self.geometry.block_length and self.count - 1 in chosen
         if short:
@@ -183,8 +217,8 @@ class Batch:
             if rows and length:
                 table = self.table[rows]
                 operator(
-                    Blocks(table[:, list(inputs)], length, self.memory),
-                    Blocks(table[:, list(outputs)], length, self.memory),
+                    Blocks(table[:, list(inputs)], length, self._memory),
+                    Blocks(table[:, list(outputs)], length, self._memory),
                 )
 
     def data_views(self) -> list[memoryview]:
@@ -212,3 +246,7 @@ class Batch:
             if used < self.tail_block:
                 slack.append((j, self.blocks[j][self.count - 1][used : self.tail_block]))
         return slack
+
+    def has_slack(self, shard: int) -> bool:
+        """Return whether the slack of a data shard's last block holds anything but zeros."""
+        return any(j == shard and view != bytes(len(view)) for j, view in self.slack_views())

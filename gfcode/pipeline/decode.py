@@ -5,24 +5,24 @@ import stat
 import threading
 import time
 from collections.abc import Sequence
-from typing import IO
-
-import numpy as np
+from typing import IO, TYPE_CHECKING
 
 from gfcode.errors import ParameterError, TargetExistsError, UnrecoverableError
 from gfcode.pipeline.batch import Batch, batch_stripes
 from gfcode.pipeline.discovery import StrPath, find_set
 from gfcode.pipeline.files import named_errors
 from gfcode.pipeline.keys import hashes_for
-from gfcode.pipeline.loader import Loader
 from gfcode.pipeline.metadata import check_file_name
 from gfcode.pipeline.publication import Temporaries
 from gfcode.pipeline.recover import LazyCodec, rebuild, short_slots
 from gfcode.pipeline.report import DecodeReport, FrameStatus, Progress, listed
 from gfcode.pipeline.shardset import ShardSet
 from gfcode.pipeline.sink import FileSink, Sink, StreamSink
-from gfcode.pipeline.verify import survey
+from gfcode.pipeline.verify import read_sound, survey
 from gfcode.pipeline.workers import Counter, Meter, run_workers, usable_threads
+
+if TYPE_CHECKING:
+    from gfcode.pipeline.loader import Loader
 
 __all__ = ["decode_file"]
 
@@ -148,8 +148,8 @@ class _Run:
         n = shards.metadata.n
         self._capacity = batch_stripes(shards.geometry, n, shards.stripes)
         self._batches = Counter(-(-shards.stripes // self._capacity))
-        self._present = np.array([bool(files) for files in shards.files])
-        self._damaged = np.zeros(n, np.bool_)
+        self._whole = all(shards.files[: shards.metadata.k])
+        self._damaged: set[int] = set()
         self._rebuilt: list[int] = []
         self._read: list[int] = []
 
@@ -170,15 +170,21 @@ class _Run:
 
         def work(stop: threading.Event) -> None:
             batch = Batch(shards.metadata, self._capacity)
-            loader = Loader(shards, batch)
-            rebuilt = 0
+            loader: Loader | None = None
+            rebuilt = total = 0
             while not stop.is_set() and (number := self._batches.take()) is not None:
-                loader.begin(number)
-                rebuilt += self._restore(loader)
+                count = self._read_whole(batch, number) if self._whole else 0
+                if not count:
+                    loader = loader or _new_loader(shards, batch)
+                    before = loader.bytes_read
+                    loader.begin(number)
+                    rebuilt += self._restore(loader)
+                    count = loader.bytes_read - before
                 sink.put(number, batch, stop)
+                total += count
                 self._meter.add(batch.data_length)
             self._rebuilt.append(rebuilt)
-            self._read.append(loader.bytes_read)
+            self._read.append(total)
 
         try:
             count = -(-shards.stripes // self._capacity)
@@ -187,7 +193,18 @@ class _Run:
             report = survey(shards, threads=self.threads, meter=Meter(None, None), started=time.perf_counter())
             raise UnrecoverableError(report.summary()) from None
 
-    def _restore(self, loader: Loader) -> int:
+    def _read_whole(self, batch: Batch, number: int) -> int:
+        """Read the data shards' frames of a batch; return their bytes if all are sound, or else 0."""
+        self.shards.place(batch, number)
+        total = 0
+        for shard in range(batch.k):
+            count = read_sound(self.shards, batch, shard)
+            if not count:
+                return 0
+            total += count
+        return total
+
+    def _restore(self, loader: "Loader") -> int:
         """Bring the data blocks of a batch about; return how many had to be computed."""
         batch = loader.batch
         data = range(batch.k)
@@ -200,7 +217,9 @@ class _Run:
                 break
             loader.load(shard)
         bad = (loader.status[:, : batch.count] != FrameStatus.GOOD).any(axis=1)
-        self._damaged |= bad & loader.loaded & self._present
+        self._damaged.update(
+            shard for shard in range(batch.n) if bad[shard] and loader.loaded[shard] and self.shards.files[shard]
+        )
         if short_slots(loader):
             raise _BeyondRepairError
         return rebuild(loader, self._codec, data)
@@ -212,10 +231,16 @@ class _Run:
             set_id=shards.metadata.set_id.hex(), name=shards.metadata.name, path=path, size=shards.size or 0,
             stripes=shards.stripes, rebuilt_blocks=sum(self._rebuilt),
             missing_shards=tuple(index for index, files in enumerate(shards.files) if not files),
-            damaged_shards=tuple(np.flatnonzero(self._damaged).tolist()), strays=tuple(shards.found.strays),
+            damaged_shards=tuple(sorted(self._damaged)), strays=tuple(shards.found.strays),
             check=shards.metadata.checksum.check, bytes_read=sum(self._read), seconds=time.perf_counter() - started,
             notes=tuple(f"{path} {note}" for path, notes in shards.found.notes.items() for note in notes),
         )  # fmt: skip
+
+
+def _new_loader(shards: ShardSet, batch: Batch) -> "Loader":
+    from gfcode.pipeline.loader import Loader
+
+    return Loader(shards, batch)
 
 
 class _BeyondRepairError(UnrecoverableError):

@@ -2,15 +2,14 @@
 
 import contextlib
 import os
-import secrets
 import stat
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import IO, Any
 
+import gfcode
 from gfcode.codec import Codec
 from gfcode.errors import InputChangedError, ParameterError, ShardFormatError
 from gfcode.params import LayoutName
@@ -19,7 +18,7 @@ from gfcode.pipeline.files import check_descriptors, sync_directories, write_at
 from gfcode.pipeline.frame import FrameHash, Hashes
 from gfcode.pipeline.keys import checksum_for, every_hash
 from gfcode.pipeline.layout import DEFAULT_FRAME, block_length_for
-from gfcode.pipeline.metadata import MAX_SHARDS, Metadata, check_file_name, describe
+from gfcode.pipeline.metadata import MAX_SHARDS, Metadata, check_file_name, describe, new_set_id
 from gfcode.pipeline.probe import open_regular
 from gfcode.pipeline.publication import Check, Temporaries
 from gfcode.pipeline.report import EncodeReport, Progress
@@ -162,7 +161,7 @@ def recipe_for(
     if codec.n > MAX_SHARDS:
         raise ParameterError(f"k + m = {codec.n} shards are too many for a shard set; the limit is {MAX_SHARDS}")
     block_length = block_length_for(frame, codec.layout, codec.n)
-    return Recipe(codec, block_length, checksum_for(checksum, key), f"gfcode {version('gfcode')}")
+    return Recipe(codec, block_length, checksum_for(checksum, key), f"gfcode {gfcode.__version__}")
 
 
 def write_set(
@@ -191,7 +190,7 @@ def write_set(
         if status is not None and not stat.S_ISREG(status.st_mode):
             status = None
         metadata = describe(
-            codec, set_id=secrets.token_bytes(16), name=name, size=None if status is None else status.st_size,
+            codec, set_id=new_set_id(), name=name, size=None if status is None else status.st_size,
             mode=None if status is None else stat.S_IMODE(status.st_mode) & 0o777,
             mtime_ns=None if status is None else status.st_mtime_ns, block_length=recipe.block_length,
             checksum=recipe.checksum, tool=recipe.tool,

@@ -4,7 +4,6 @@ import contextlib
 import errno
 import os
 import resource
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gfcode.errors import TargetExistsError
@@ -136,7 +135,7 @@ def temporary_name(name: str) -> str:
     It is `.NAME.<16 hexadecimal digits>.tmp`; a long NAME is cut, so that the whole stays a legal name.
     """
     kept = os.fsencode(name)[:_LONGEST_KEPT]
-    return f".{os.fsdecode(kept)}.{secrets.token_hex(_TOKEN_DIGITS // 2)}{_SUFFIX}"
+    return f".{os.fsdecode(kept)}.{os.urandom(_TOKEN_DIGITS // 2).hex()}{_SUFFIX}"
 
 
 def is_temporary(name: str) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import xxhash
 from blake3 import blake3
 
@@ -19,11 +18,9 @@ __all__ = [
     "FORMAT_VERSION",
     "HASHES",
     "HASH_BYTES",
-    "HEADER",
     "HEADER_BYTES",
     "KEYED_NAME",
     "KEYED_NUMBER",
-    "MAGIC",
     "MAGIC_BYTES",
     "XXH3",
     "FrameHash",
@@ -38,8 +35,6 @@ __all__ = [
 
 HEADER_BYTES = 512
 MAGIC_BYTES = b"GFSHARD1"
-#: The magic bytes as the header's first little-endian 64-bit word.
-MAGIC = int.from_bytes(MAGIC_BYTES, "little")
 FORMAT_VERSION = 1
 #: Offset in a frame of the first byte that the hash covers; it covers all from there to the end of the block.
 COVER = 24
@@ -50,22 +45,6 @@ FLAG_LAST = 2
 _HEADER = struct.Struct("<8s16sHHI16sIIIHHQQQ")
 _USED = _HEADER.size
 _UNUSED = bytes(HEADER_BYTES - _USED)
-
-#: One header as a NumPy record of 512 bytes. `set` is the set id, `hash` the checksum; both are 16 raw bytes.
-HEADER: np.dtype[np.void] = np.dtype(
-    {
-        "names": [
-            "magic", "hash", "version", "hash_id", "flags", "set", "shard",
-            "k", "m", "w", "stripe", "block_length", "data_length",
-        ],
-        "formats": [
-            "<u8", "V16", "<u2", "<u2", "<u4", "V16", "<u4",
-            "<u4", "<u4", "<u2", "<u8", "<u8", "<u8",
-        ],
-        "offsets": [0, 8, 24, 26, 28, 32, 48, 52, 56, 60, 64, 72, 80],
-        "itemsize": HEADER_BYTES,
-    }
-)  # fmt: skip
 
 #: A readable buffer of bytes.
 Bytes = bytes | bytearray | memoryview

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from gfcode.errors import ShardFormatError
 from gfcode.pipeline.batch import Batch
 from gfcode.pipeline.files import read_at
-from gfcode.pipeline.frame import COVER, HEADER_BYTES, MAGIC, FrameHeader, is_sealed, parse_header
+from gfcode.pipeline.frame import COVER, HEADER_BYTES, FrameHeader, is_sealed, parse_header
 from gfcode.pipeline.report import FrameStatus
 from gfcode.pipeline.shardset import OpenShard, ShardSet
 
@@ -96,21 +96,13 @@ class Loader:
     def _check(self, shard: int, first: int, end: int, *, whole: bool, got: int) -> npt.NDArray[np.uint8]:
         batch = self.batch
         status = np.zeros(end - first, np.uint8)
-        digests = batch.digests(shard, first, end)
-        if (
-            whole
-            and digests == batch.hashes[shard, first:end].tobytes()
-            and np.array_equal(batch.words[shard, first:end], batch.expected_words[shard, first:end])
-            and bool((batch.headers["magic"][shard, first:end] == MAGIC).all())
-        ):
-            if end == batch.count and self._has_slack(shard):
-                status[-1] = FrameStatus.SLACK
+        if whole and batch.is_sound(shard, first, end):
             return status
+        digests = batch.digests(shard, first, end)
         frame = batch.geometry.frame_length
         for slot in range(first, end):
             at = (slot - first) * frame
-            digest = digests[16 * (slot - first) : 16 * (slot - first + 1)]
-            status[slot - first] = self._classify(shard, slot, digest, got - at)
+            status[slot - first] = self._classify(shard, slot, digests[slot - first], got - at)
         return status
 
     def _classify(self, shard: int, slot: int, digest: bytes, got: int) -> FrameStatus:
@@ -139,12 +131,9 @@ class Loader:
             return FrameStatus.FOREIGN
         if header.shard != shard or header.stripe != batch.first + slot:
             return FrameStatus.MISPLACED
-        if not np.array_equal(batch.words[shard, slot], batch.expected_words[shard, slot]):
+        at = slot * batch.geometry.frame_length
+        if batch.rows[shard][at + COVER : at + HEADER_BYTES] != batch.headers(shard, slot, slot + 1)[0]:
             return FrameStatus.FIELDS
-        if slot == batch.count - 1 and self._has_slack(shard):
+        if slot == batch.count - 1 and batch.has_slack(shard):
             return FrameStatus.SLACK
         return FrameStatus.GOOD
-
-    def _has_slack(self, shard: int) -> bool:
-        """Return whether the slack of a data shard's last block holds anything but zeros."""
-        return any(j == shard and view != bytes(len(view)) for j, view in self.batch.slack_views())

@@ -5,14 +5,12 @@ frame of a lost shard can be written from that of any other. A decoder needs not
 """
 
 import json
+import os
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-import numpy.typing as npt
 import xxhash
 
-from gfcode.codec import Codec
 from gfcode.errors import GFCodeError, ParameterError, ShardFormatError
 from gfcode.params import Layout
 from gfcode.pipeline.frame import (
@@ -28,6 +26,11 @@ from gfcode.pipeline.frame import (
 )
 from gfcode.pipeline.layout import MAX_FRAME, MAX_STRIPE_BYTES, Geometry, block_multiple
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from gfcode.codec import Codec
+
 __all__ = [
     "MAX_METADATA",
     "MAX_SHARDS",
@@ -35,6 +38,7 @@ __all__ = [
     "Metadata",
     "check_file_name",
     "describe",
+    "new_set_id",
     "parity_digest",
     "parse_metadata",
 ]
@@ -127,7 +131,7 @@ class Metadata:
         seal(frame, self.checksum)
         return bytes(frame)
 
-    def codec(self, engine: str | None = None) -> Codec:
+    def codec(self, engine: str | None = None) -> "Codec":
         """Build the codec that the metadata describes.
 
         Raises
@@ -135,6 +139,10 @@ class Metadata:
         ShardFormatError
             If the matrix is not certified, or its family gives another matrix than was used.
         """
+        import numpy as np
+
+        from gfcode.codec import Codec
+
         matrix: Any = self.family if self.parity is None else np.array(self.parity, np.uint32).reshape(self.m, self.k)
         try:
             codec = Codec(
@@ -150,13 +158,20 @@ class Metadata:
         return codec
 
 
-def parity_digest(parity: npt.NDArray[Any]) -> str:
+def new_set_id() -> bytes:
+    """Return 16 bytes that no other set has."""
+    return os.urandom(16)
+
+
+def parity_digest(parity: "npt.NDArray[Any]") -> str:
     """Return the XXH3-128 of a matrix (its elements as little-endian 32-bit words, row by row), in hexadecimal."""
+    import numpy as np
+
     return xxhash.xxh3_128_hexdigest(np.ascontiguousarray(parity, "<u4").tobytes())
 
 
 def describe(
-    codec: Codec, *, set_id: bytes, name: str, size: int | None, mode: int | None, mtime_ns: int | None,
+    codec: "Codec", *, set_id: bytes, name: str, size: int | None, mode: int | None, mtime_ns: int | None,
     block_length: int, checksum: FrameHash, tool: str,
 ) -> Metadata:  # fmt: skip
     """Write the metadata of a new set.

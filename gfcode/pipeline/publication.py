@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import platform
 from collections.abc import Callable, Sequence
 from typing import Self
 
@@ -227,10 +226,10 @@ def _sync_file_systems(files: Sequence[TemporaryFile]) -> bool:
     A file system says of a flush what went wrong since the descriptor was opened: that of the file opened first tells
     of all. Linux before 5.8 says nothing.
     """
-    version = tuple(int(part) for part in platform.release().split(".")[:2] if part.isdecimal())
+    version = tuple(int(part) for part in os.uname().release.split(".")[:2] if part.isdecimal())
     if version < (5, 8):
         return False
-    import ctypes  # noqa: PLC0415 - only who encodes whole trees needs it
+    import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "syncfs"):

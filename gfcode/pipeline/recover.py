@@ -2,14 +2,16 @@
 
 import threading
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from gfcode.codec import Codec
 from gfcode.pipeline.batch import Batch
 from gfcode.pipeline.metadata import Metadata
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from gfcode.codec import Codec
 
 __all__ = ["LazyCodec", "Restorable", "rebuild", "short_slots"]
 
@@ -29,7 +31,7 @@ class LazyCodec:
         self._lock = threading.Lock()
         self._codec = metadata.codec(engine) if engine is not None else None
 
-    def get(self) -> Codec:
+    def get(self) -> "Codec":
         """Return the codec."""
         with self._lock:
             if self._codec is None:
@@ -46,7 +48,7 @@ class Restorable(Protocol):
         ...
 
     @property
-    def good(self) -> npt.NDArray[np.bool_]:
+    def good(self) -> "npt.NDArray[np.bool_]":
         """Whether a sound frame stands in the batch, shape (n, S)."""
         ...
 
@@ -54,7 +56,7 @@ class Restorable(Protocol):
 def short_slots(loader: Restorable) -> list[int]:
     """Return the slots of the loader's batch with fewer than k sound frames."""
     batch = loader.batch
-    return np.flatnonzero(loader.good[:, : batch.count].sum(axis=0) < batch.k).tolist()
+    return _places(loader.good[:, : batch.count].sum(axis=0) < batch.k)
 
 
 def rebuild(loader: Restorable, codec: LazyCodec, shards: Sequence[int]) -> int:
@@ -74,13 +76,19 @@ def rebuild(loader: Restorable, codec: LazyCodec, shards: Sequence[int]) -> int:
     good = loader.good[:, : batch.count]
     lacking = ~good[list(shards)].all(axis=0)
     groups: dict[bytes, list[int]] = {}
-    for slot in np.flatnonzero(lacking).tolist():
+    for slot in _places(lacking):
         groups.setdefault(good[:, slot].tobytes(), []).append(slot)
     computed = 0
     for slots in groups.values():
         pattern = good[:, slots[0]]
         want = [shard for shard in shards if not pattern[shard]]
-        plan = codec.get().plan(np.flatnonzero(pattern).tolist(), want)
+        plan = codec.get().plan(_places(pattern), want)
         batch.apply(plan.operator, plan.sources, want, slots)
         computed += len(want) * len(slots)
     return computed
+
+
+def _places(marked: Any) -> list[int]:
+    """Return where an array of bool, shape (slots,), is true."""
+    numbers: list[int] = marked.nonzero()[0].tolist()
+    return numbers

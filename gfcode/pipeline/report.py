@@ -4,15 +4,16 @@ All reports are frozen and turn into plain JSON values with `to_json`. Paths are
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from enum import IntEnum
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = [
-    "DamageMap",
+    "Damage",
     "DecodeReport",
     "EncodeReport",
     "FrameStatus",
@@ -30,9 +31,6 @@ __all__ = [
 #: Called as `progress(done_bytes, total_bytes)`; the total is None for a stream. Calls never overlap, but may come from
 #: any thread. Neither number ever falls; the total grows when more work shows up (a repair's writing).
 Progress = Callable[[int, int | None], None]
-
-#: One `FrameStatus` for each shard and stripe, shape (n, stripes).
-DamageMap = npt.NDArray[np.uint8]
 
 #: Shards that a message lists one by one.
 _LISTED = 24
@@ -62,7 +60,7 @@ class FrameStatus(IntEnum):
     PARITY = 8
 
 
-def ranges(numbers: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+def ranges(numbers: "npt.NDArray[np.int64]") -> list[tuple[int, int]]:
     """Return the runs (first, last) of ascending whole numbers.
 
     Parameters
@@ -72,6 +70,8 @@ def ranges(numbers: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     """
     if not numbers.size:
         return []
+    import numpy as np
+
     breaks = np.flatnonzero(np.diff(numbers) != 1)
     firsts = numbers[np.concatenate(([0], breaks + 1))]
     lasts = numbers[np.concatenate((breaks, [numbers.size - 1]))]
@@ -139,6 +139,29 @@ class Stray:
         return asdict(self)
 
 
+@dataclass(slots=True, eq=False)
+class Damage:
+    """What is wrong with the frames of a set.
+
+    Attributes
+    ----------
+    status : ndarray of uint8, shape (k + m, stripes)
+        A `FrameStatus` for every frame.
+    beyond : ndarray of bool, shape (stripes,)
+        Stripes with fewer than k good frames.
+    doubt : ndarray of bool, shape (stripes,)
+        Stripes whose sound frames contradict one another, and which of them are wrong cannot be told.
+    """
+
+    status: "npt.NDArray[np.uint8]"
+    beyond: "npt.NDArray[np.bool_]"
+    doubt: "npt.NDArray[np.bool_]"
+
+    def to_json(self) -> dict[str, list[list[Any]]]:
+        """Return plain JSON values: the runs [first stripe, last stripe, status] of each damaged shard."""
+        return {str(index): _runs(row) for index, row in enumerate(self.status) if row.any()}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SetReport:
     """The state of a shard set.
@@ -156,13 +179,9 @@ class SetReport:
     family : str
         Family of the parity matrix; "explicit" for any other.
     stripes : int
-    damage : ndarray of uint8, shape (k + m, stripes)
-        A `FrameStatus` for every frame.
     shards : tuple of ShardReport
         All k + m, in order.
     strays : tuple of Stray
-    stripes_beyond_repair : ndarray of int64
-        Stripes with fewer than k good frames, ascending.
     state : {"intact", "repairable", "beyond repair"}
     check : str
         Checksum of the frames, and what it proves.
@@ -170,8 +189,8 @@ class SetReport:
     seconds : float
     parity_checked : int or None
         Stripes in which a deep check compared the good frames with one another; None where none was asked for.
-    stripes_in_doubt : ndarray of int64
-        Stripes whose sound frames contradict one another, and which of them are wrong cannot be told; ascending.
+    found : Damage or None
+        What is damaged, frame by frame; None where nothing is.
     """
 
     set_id: str
@@ -183,21 +202,40 @@ class SetReport:
     layout: str
     family: str
     stripes: int
-    damage: DamageMap
     shards: tuple[ShardReport, ...]
     strays: tuple[Stray, ...]
-    stripes_beyond_repair: npt.NDArray[np.int64]
     state: SetState
     check: str
     bytes_read: int
     seconds: float
     parity_checked: int | None = None
-    stripes_in_doubt: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    found: Damage | None = None
 
     @property
     def n(self) -> int:
         """Number of shards."""
         return self.k + self.m
+
+    @property
+    def damage(self) -> "npt.NDArray[np.uint8]":
+        """A `FrameStatus` for every frame, shape (k + m, stripes)."""
+        import numpy as np
+
+        return np.zeros((self.n, self.stripes), np.uint8) if self.found is None else self.found.status
+
+    @property
+    def stripes_beyond_repair(self) -> "npt.NDArray[np.int64]":
+        """Stripes with fewer than k good frames, ascending."""
+        import numpy as np
+
+        return np.flatnonzero(() if self.found is None else self.found.beyond).astype(np.int64)
+
+    @property
+    def stripes_in_doubt(self) -> "npt.NDArray[np.int64]":
+        """Stripes whose sound frames contradict one another, and which of them are wrong cannot be told; ascending."""
+        import numpy as np
+
+        return np.flatnonzero(() if self.found is None else self.found.doubt).astype(np.int64)
 
     def summary(self) -> str:
         """One line: what is missing or damaged, and where."""
@@ -217,7 +255,7 @@ class SetReport:
         spans = ranges(lost)
         where = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in spans[:6]) + (", ..." if len(spans) > 6 else "")
         columns = self.damage[:, lost]
-        gone = np.flatnonzero((columns != FrameStatus.GOOD).any(axis=1)).tolist()
+        gone = (columns != FrameStatus.GOOD).any(axis=1).nonzero()[0].tolist()
         fewest = self.n - int((columns != FrameStatus.GOOD).sum(axis=0).max())
         return (
             f"{lost.size} of {self.stripes} stripes of {self.name!r} are beyond repair (stripe {where}): "
@@ -239,18 +277,12 @@ class SetReport:
             "check": self.check,
             "stripes": self.stripes,
             "state": self.state,
-            "stripes_beyond_repair": {
-                "count": int(self.stripes_beyond_repair.size),
-                "ranges": [list(run) for run in ranges(self.stripes_beyond_repair)],
-            },
+            "stripes_beyond_repair": _places(None if self.found is None else self.found.beyond),
             "shards": [shard.to_json() for shard in self.shards],
-            "damage": {str(index): _runs(row) for index, row in enumerate(self.damage) if row.any()},
+            "damage": {} if self.found is None else self.found.to_json(),
             "strays": [stray.to_json() for stray in self.strays],
             "parity_checked": self.parity_checked,
-            "stripes_in_doubt": {
-                "count": int(self.stripes_in_doubt.size),
-                "ranges": [list(run) for run in ranges(self.stripes_in_doubt)],
-            },
+            "stripes_in_doubt": _places(None if self.found is None else self.found.doubt),
             "bytes_read": self.bytes_read,
             "seconds": self.seconds,
         }
@@ -372,8 +404,18 @@ def listed(numbers: list[int]) -> str:
     return shown if len(numbers) <= _LISTED else f"{shown} and {len(numbers) - _LISTED} more"
 
 
-def _runs(row: npt.NDArray[np.uint8]) -> list[list[Any]]:
+def _places(stripes: "npt.NDArray[np.bool_] | None") -> dict[str, Any]:
+    """Return how many stripes are marked, and their runs."""
+    if stripes is None:
+        return {"count": 0, "ranges": []}
+    numbers = stripes.nonzero()[0]
+    return {"count": len(numbers), "ranges": [list(run) for run in ranges(numbers)]}
+
+
+def _runs(row: "npt.NDArray[np.uint8]") -> list[list[Any]]:
     """Return the runs [first, last, status name] of one shard's frames that are not good."""
+    import numpy as np
+
     edges = np.flatnonzero(np.diff(row)) + 1
     firsts = np.concatenate(([0], edges)).tolist()
     lasts = np.concatenate((edges - 1, [row.size - 1])).tolist()

@@ -129,7 +129,7 @@ class ScrubState:
 
 def default_state_path(directory: str) -> str:
     """Return the state file of a directory, in the user's directory for states."""
-    from platformdirs import user_state_path  # noqa: PLC0415 - only scrubs need it
+    from platformdirs import user_state_path
 
     name = xxhash.xxh3_128_hexdigest(os.fsencode(os.path.realpath(directory)))
     return str(user_state_path("gfcode") / "scrub" / f"{name}.json")

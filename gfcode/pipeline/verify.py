@@ -4,21 +4,23 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from gfcode.pipeline.batch import Batch, batch_stripes
-from gfcode.pipeline.deep import DeepCheck
 from gfcode.pipeline.discovery import Found, StrPath, find_set
+from gfcode.pipeline.files import read_at
 from gfcode.pipeline.keys import hashes_for
-from gfcode.pipeline.loader import Loader
 from gfcode.pipeline.names import shard_name
 from gfcode.pipeline.recover import LazyCodec
-from gfcode.pipeline.report import FrameStatus, Progress, SetReport, SetState, ShardReport
+from gfcode.pipeline.report import Damage, FrameStatus, Progress, SetReport, SetState, ShardReport
 from gfcode.pipeline.shardset import ShardSet
 from gfcode.pipeline.workers import Counter, Meter, run_workers, usable_threads
 
-__all__ = ["Stretch", "survey", "total_bytes", "verify_found", "verify_set"]
+if TYPE_CHECKING:
+    from gfcode.pipeline.deep import DeepCheck
+    from gfcode.pipeline.loader import Loader
+
+__all__ = ["Stretch", "read_sound", "survey", "total_bytes", "verify_found", "verify_set"]
 
 
 @dataclass(slots=True)
@@ -44,7 +46,7 @@ class Stretch:
 
 
 #: Called in a worker for each batch with damage, once all frames of it have been read.
-OnDamage = Callable[[Loader], None]
+OnDamage = Callable[["Loader"], None]
 
 
 def verify_set(
@@ -92,7 +94,11 @@ def verify_found(
 ) -> SetReport:
     """Verify a set that was found; parameters as for `verify_set` and `survey`."""
     with ShardSet(found) as shards:
-        check = DeepCheck(LazyCodec(shards.metadata, None), shards.stripes) if deep else None
+        check = None
+        if deep:
+            from gfcode.pipeline.deep import DeepCheck
+
+            check = DeepCheck(LazyCodec(shards.metadata, None), shards.stripes)
         meter = Meter(progress, total_bytes(shards))
         return survey(shards, threads=threads, meter=meter, started=started, deep=check)
 
@@ -104,9 +110,13 @@ def total_bytes(shards: ShardSet) -> int:
 
 def survey(
     shards: ShardSet, *, threads: int | None, meter: Meter, started: float, on_damage: OnDamage | None = None,
-    deep: DeepCheck | None = None, stretch: Stretch | None = None,
+    deep: "DeepCheck | None" = None, stretch: Stretch | None = None,
 ) -> SetReport:  # fmt: skip
     """Check all frames of an open set.
+
+    Batches in which all is well are read shard by shard into one row, which stays in the processor's cache, and need no
+    NumPy. A batch with damage is read once more, all of it, and looked at frame by frame; so are those behind it as
+    long as they have damage too.
 
     Parameters
     ----------
@@ -123,61 +133,118 @@ def survey(
         Which part to read, by default all; the report says nothing of the others.
     """
     metadata, stripes = shards.metadata, shards.stripes
-    n = metadata.n
-    damage = np.zeros((n, stripes), np.uint8)
-    beyond = np.zeros(stripes, np.bool_)
-    capacity = batch_stripes(shards.geometry, n, stripes)
+    capacity = batch_stripes(shards.geometry, metadata.n, stripes)
     batches = -(-stripes // capacity)
     first = 0 if stretch is None else stretch.first
     counter = Counter(batches, first)
+    damages = _Damages(shards)
+    whole = deep is None and all(shards.files) and not any(map(len, shards.extra))
     read: list[int] = []
 
     def work(stop: threading.Event) -> None:
-        batch = Batch(metadata, capacity)
-        loader = Loader(shards, batch)
+        row = Batch(metadata, capacity, single=True)
+        loader: Loader | None = None
+        sound, total = whole, 0
         while not stop.is_set() and not _is_over(stretch, counter) and (number := counter.take()) is not None:
-            loader.begin(number)
-            before = loader.bytes_read
-            for shard in range(n):
-                loader.load(shard)
-            if deep is not None:
-                deep.check(loader)
-            status = loader.status[:, : batch.count]
-            if status.any():
-                here = slice(batch.first, batch.first + batch.count)
-                damage[:, here] = status
-                beyond[here] = loader.good[:, : batch.count].sum(axis=0) < metadata.k
-                if on_damage is not None:
-                    on_damage(loader)
-            meter.add(loader.bytes_read - before)
-        read.append(loader.bytes_read)
+            if sound:
+                shards.place(row, number)
+                got = [read_sound(shards, row, shard) for shard in range(metadata.n)]
+                count = sum(got)
+            if not sound or not all(got):
+                loader = loader or _new_loader(shards, capacity)
+                count, sound = damages.look(loader, number, on_damage, deep)
+                sound = sound and whole
+            total += count
+            meter.add(count)
+        read.append(total)
 
     run_workers(usable_threads(threads, max(1, batches - first)), work)
     if stretch is not None:
         stretch.next = counter.next
         stretch.finished = counter.next >= batches
-    reports = tuple(_shard_report(shards, index, damage) for index in range(n))
+    found = damages.found
+    if deep is not None and deep.doubt.any():
+        found = damages.made()
+        found.doubt = deep.doubt
+    reports = tuple(_shard_report(shards, index, found) for index in range(metadata.n))
     state: SetState = "intact" if all(report.intact for report in reports) else "repairable"
-    if beyond.any() or (deep is not None and deep.doubt.any()):
+    if found is not None and (found.beyond.any() or found.doubt.any()):
         state = "beyond repair"
     return SetReport(
         set_id=metadata.set_id.hex(), name=metadata.name, size=shards.size, k=metadata.k, m=metadata.m, w=metadata.w,
-        layout=metadata.layout.name, family=metadata.family, stripes=stripes, damage=damage, shards=reports,
-        strays=tuple(shards.found.strays), stripes_beyond_repair=np.flatnonzero(beyond).astype(np.int64), state=state,
-        check=metadata.checksum.check, parity_checked=None if deep is None else int(deep.checked.sum()),
-        stripes_in_doubt=np.flatnonzero(() if deep is None else deep.doubt).astype(np.int64), bytes_read=sum(read),
+        layout=metadata.layout.name, family=metadata.family, stripes=stripes, shards=reports,
+        strays=tuple(shards.found.strays), state=state, check=metadata.checksum.check,
+        parity_checked=None if deep is None else int(deep.checked.sum()), found=found, bytes_read=sum(read),
         seconds=time.perf_counter() - started,
     )  # fmt: skip
+
+
+def read_sound(shards: ShardSet, batch: Batch, shard: int) -> int:
+    """Read the frames of one shard's file into a batch; return their bytes if all of them are sound, or else 0."""
+    row = batch.row(shard)
+    try:
+        got = read_at(shards.files[shard][0].fd, [row], batch.geometry.offset(batch.first))
+    except OSError:
+        return 0  # perhaps some of them can be read one by one
+    return got if got == len(row) and batch.is_sound(shard) else 0
+
+
+def _new_loader(shards: ShardSet, capacity: int) -> "Loader":
+    from gfcode.pipeline.loader import Loader
+
+    return Loader(shards, Batch(shards.metadata, capacity))
+
+
+class _Damages:
+    """What the workers of a survey find; `found` is None as long as that is nothing."""
+
+    def __init__(self, shards: ShardSet) -> None:
+        self._shards = shards
+        self._lock = threading.Lock()
+        self.found: Damage | None = None
+
+    def made(self) -> Damage:
+        """Return the map, made when it is first asked for."""
+        import numpy as np
+
+        with self._lock:
+            if self.found is None:
+                stripes = self._shards.stripes
+                status = np.zeros((self._shards.metadata.n, stripes), np.uint8)
+                self.found = Damage(status, np.zeros(stripes, np.bool_), np.zeros(stripes, np.bool_))
+            return self.found
+
+    def look(
+        self, loader: "Loader", number: int, on_damage: OnDamage | None, deep: "DeepCheck | None"
+    ) -> tuple[int, bool]:
+        """Read all frames of a batch and enter what is wrong; return the bytes read, and whether nothing is."""
+        batch, before = loader.batch, loader.bytes_read
+        loader.begin(number)
+        for shard in range(batch.n):
+            loader.load(shard)
+        if deep is not None:
+            deep.check(loader)
+        status = loader.status[:, : batch.count]
+        sound = not status.any()
+        if not sound:
+            here, found = slice(batch.first, batch.first + batch.count), self.made()
+            found.status[:, here] = status
+            found.beyond[here] = loader.good[:, : batch.count].sum(axis=0) < batch.k
+            if on_damage is not None:
+                on_damage(loader)
+        return loader.bytes_read - before, sound
 
 
 def _is_over(stretch: Stretch | None, counter: Counter) -> bool:
     return stretch is not None and counter.next > stretch.first and stretch.over()
 
 
-def _shard_report(shards: ShardSet, index: int, damage: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> ShardReport:
-    row = damage[index]
-    missing = int((row == FrameStatus.MISSING).sum())
-    damaged = int((row != FrameStatus.GOOD).sum()) - missing
+def _shard_report(shards: ShardSet, index: int, found: Damage | None) -> ShardReport:
+    missing = damaged = 0
+    if found is not None:
+        row = found.status[index]
+        missing = int((row == FrameStatus.MISSING).sum())
+        damaged = int((row != FrameStatus.GOOD).sum()) - missing
     files = shards.files[index]
     if not files:
         note = f"no file holds it; its name would be {shard_name(shards.metadata.name, index)}"

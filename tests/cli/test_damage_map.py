@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from gfcode.cli.damage_map import ASCII, BLOCKS, describe_shard, draw, stray_lines, verdict
-from gfcode.pipeline.report import FrameStatus, SetReport, SetState, ShardReport, Stray
+from gfcode.pipeline.report import Damage, FrameStatus, SetReport, SetState, ShardReport, Stray
 
 
 def make_report(
@@ -24,11 +24,11 @@ def make_report(
         ShardReport(index, path, FrameStatus.GOOD if path else FrameStatus.MISSING, int(b - g), int(g))
         for index, (path, b, g) in enumerate(zip(paths, bad, missing, strict=True))
     )
-    lost = np.flatnonzero((damage != FrameStatus.GOOD).sum(axis=0) > m)
-    state: SetState = "beyond repair" if lost.size else "repairable" if bad.any() else "intact"
+    beyond = (damage != FrameStatus.GOOD).sum(axis=0) > m
+    state: SetState = "beyond repair" if beyond.any() else "repairable" if bad.any() else "intact"
     return SetReport(
-        "0123456789abcdef" * 2, name, stripes * 1000, n - m, m, 8, "packets", "powers", stripes, damage, shards, (),
-        lost, state, "xxh3-128: against accidents", 0, 0.0,
+        "0123456789abcdef" * 2, name, stripes * 1000, n - m, m, 8, "packets", "powers", stripes, shards, (), state,
+        "xxh3-128: against accidents", 0, 0.0, found=Damage(damage, beyond, np.zeros(stripes, np.bool_)),
     )  # fmt: skip
 
 
@@ -100,7 +100,7 @@ def test_what_a_second_copy_saves_is_not_beyond_repair() -> None:
     """Frames of second copies count for a stripe, though the map shows the first files only."""
     damage = np.zeros((3, 2), np.uint8)
     damage[:2, 1] = FrameStatus.CHECKSUM
-    saved = replace(make_report(damage, 1), stripes_beyond_repair=np.zeros(0, np.int64), state="repairable")
+    saved = replace(make_report(damage, 1), found=Damage(damage, *np.zeros((2, 2), np.bool_)), state="repairable")
     assert draw(saved, BLOCKS)[4].split() == ["spare", "10"]
     assert draw(make_report(damage, 1), BLOCKS)[4].split() == ["spare", "1!"]
 
