@@ -1,10 +1,9 @@
 """Fields GF(2^w): checked arithmetic on integers and NumPy arrays."""
 
-import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from operator import index
-from typing import Any, SupportsIndex, TypeAlias, overload
+from typing import SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +11,13 @@ import numpy.typing as npt
 from gfcode.errors import DivisionByZeroError, FieldError, MixedFieldsError, OutOfFieldError, ParameterError
 from gfcode.gf.arithmetic import Arithmetic, TableArithmetic, WideArithmetic
 from gfcode.gf.element import Element
+from gfcode.gf.operands import Integers, Scalar, Values, reduce_exponents, result
 from gfcode.gf.polynomials import default_polynomial, divide, require_irreducible, smallest_primitive
 from gfcode.gf.tables import FieldArray, linear_tables
 
 __all__ = ["GF", "Field", "FieldArray"]
 
-Scalar: TypeAlias = int | np.integer[Any] | Element
-Values: TypeAlias = npt.NDArray[Any] | Sequence[Any]
-Integers: TypeAlias = int | np.integer[Any]
-
 _fields: dict[tuple[int, int], "Field"] = {}
-_fields_lock = threading.Lock()
 
 
 def GF(w: SupportsIndex, polynomial: SupportsIndex | None = None) -> "Field":  # noqa: N802 - the field's own name for itself
@@ -53,10 +48,8 @@ def GF(w: SupportsIndex, polynomial: SupportsIndex | None = None) -> "Field":  #
         key = (index(w), usual if polynomial is None else index(polynomial))
     except TypeError:
         raise ParameterError(f"w and polynomial are integers, not {w!r} and {polynomial!r}") from None
-    with _fields_lock:
-        if key not in _fields:
-            _fields[key] = Field(*key)
-        return _fields[key]
+    # No lock, which a fork could leave locked: of fields that threads make at once, the first one stays.
+    return _fields.get(key) or _fields.setdefault(key, Field(*key))
 
 
 class Field:
@@ -170,7 +163,7 @@ class Field:
     def add(self, a: Scalar, b: Values) -> FieldArray: ...
     def add(self, a: Scalar | Values, b: Scalar | Values) -> int | FieldArray:
         """Sum, which is also the difference: XOR."""
-        return _result(self._operand(a) ^ self._operand(b), a, b)
+        return result(self._operand(a) ^ self._operand(b), a, b)
 
     @overload
     def mul(self, a: Scalar, b: Scalar) -> int: ...
@@ -180,7 +173,7 @@ class Field:
     def mul(self, a: Scalar, b: Values) -> FieldArray: ...
     def mul(self, a: Scalar | Values, b: Scalar | Values) -> int | FieldArray:
         """Product."""
-        return _result(self._arithmetic.mul(self._operand(a), self._operand(b)), a, b)
+        return result(self._arithmetic.mul(self._operand(a), self._operand(b)), a, b)
 
     @overload
     def div(self, a: Scalar, b: Scalar) -> int: ...
@@ -196,7 +189,7 @@ class Field:
         DivisionByZeroError
             If any divisor is zero.
         """
-        return _result(self._arithmetic.mul(self._operand(a), self._inverse(self._operand(b))), a, b)
+        return result(self._arithmetic.mul(self._operand(a), self._inverse(self._operand(b))), a, b)
 
     @overload
     def inv(self, a: Scalar) -> int: ...
@@ -210,7 +203,7 @@ class Field:
         DivisionByZeroError
             If any value is zero.
         """
-        return _result(self._inverse(self._operand(a)), a)
+        return result(self._inverse(self._operand(a)), a)
 
     def _inverse(self, a: FieldArray) -> FieldArray:
         if not a.all():
@@ -232,13 +225,13 @@ class Field:
             If zero is raised to a negative exponent.
         """
         base = self._operand(a)
-        exponents, negative, nonzero = _exponents(exponent, self.order - 1)
+        exponents, negative, nonzero = reduce_exponents(exponent, self.order - 1)
         zero = base == 0
         if (zero & negative).any():
             raise DivisionByZeroError(f"zero to a negative power in {self}")
         power = self._arithmetic.power(np.where(zero, self.dtype.type(1), base), exponents)
         power = np.where(zero & nonzero, self.dtype.type(0), power)
-        return _result(power, a, exponent)
+        return result(power, a, exponent)
 
     @overload
     def exp(self, exponent: Integers) -> int: ...
@@ -246,8 +239,8 @@ class Field:
     def exp(self, exponent: Values) -> FieldArray: ...
     def exp(self, exponent: Integers | Values) -> int | FieldArray:
         """Power of `generator` to an integer exponent of either sign."""
-        exponents, _, _ = _exponents(exponent, self.order - 1)
-        return _result(self._arithmetic.exp(exponents), exponent)
+        exponents, _, _ = reduce_exponents(exponent, self.order - 1)
+        return result(self._arithmetic.exp(exponents), exponent)
 
     @overload
     def log(self, a: Scalar) -> int: ...
@@ -310,7 +303,7 @@ class Field:
         value = np.zeros_like(points)
         for term in terms:
             value = self._arithmetic.mul(value, points) ^ term
-        return _result(value, x)
+        return result(value, x)
 
     # Tables
 
@@ -388,24 +381,3 @@ class Field:
             raise ParameterError(f"the 'words' layout has no w = {self.w}")
         images = self.bit_images(constants)
         return linear_tables(np.concatenate([images, images << self.dtype.type(4)], axis=-1))
-
-
-def _result(array: FieldArray, *operands: object) -> int | FieldArray:
-    """Give integers for scalar operands, an array where any operand is one."""
-    if any(isinstance(operand, np.ndarray | Sequence) for operand in operands):
-        return np.asarray(array)
-    return int(array)
-
-
-def _exponents(exponent: Integers | Values, size: int) -> tuple[npt.NDArray[np.int64], Any, Any]:
-    """Reduce exponents modulo the group order; tell which were negative, and which were not zero."""
-    if isinstance(exponent, int | np.integer) and not isinstance(exponent, bool):
-        number = int(exponent)
-        return np.array(number % size, np.int64), np.bool_(number < 0), np.bool_(number != 0)
-    array = np.asarray(exponent)
-    if array.size == 0 and not isinstance(exponent, np.ndarray):
-        array = array.astype(np.int64)  # NumPy makes an empty list an array of floats
-    if array.dtype.kind not in "iu":
-        raise FieldError(f"exponents are integers, not {array.dtype}")
-    array = array.astype(np.uint64 if array.dtype.kind == "u" else np.int64)
-    return np.asarray(array % size).astype(np.int64), array < 0, array != 0
