@@ -20,7 +20,7 @@ from gfcode.codec.arguments import (
     shards_of,
 )
 from gfcode.codec.plan import Plan, Planner
-from gfcode.engine.protocol import Blocks, Operator
+from gfcode.engine.protocol import Blocks, CompilingOperator, Operator
 from gfcode.errors import BlockError, ParameterError
 from gfcode.matrix.dense import Matrix
 from gfcode.params import Layout
@@ -82,6 +82,40 @@ class BlockCodec(ABC):
     def basis(self, given: Iterable[int]) -> tuple[int, ...]:
         """Return the shards, of those given, that determine all others given: the first k of them in an MDS code."""
         return self._plans().basis(tuple(sorted(given)))
+
+    def prepare(self, lost: Iterable[int] = ()) -> bool:
+        """Compile kernels for one loss, or for encoding: worth it where many calls follow.
+
+        Any call runs without, on kernels that take the matrix as data. One compiled for the very matrix takes up to a
+        third less time for blocks that come from the CPU's caches. Compiling takes 20 to 200 ms, once on a machine: it
+        is kept on disk. Bytes are the same.
+
+        Parameters
+        ----------
+        lost : iterable of int
+            Shards that will be missing, all others being given: `decode`, and `reconstruct` of just these, are
+            prepared. None of them: `encode` is.
+
+        Returns
+        -------
+        bool
+            Whether there is anything to gain: the engine is `simd`, blocks are packets of 64 bytes with w of at most 8,
+            the matrix is small, and the rows are neither plain sums nor powers of x, for which there is better.
+
+        Raises
+        ------
+        ParameterError, UnrecoverableError, EngineUnavailableError
+            As `plan`.
+        """
+        missing = tuple(sorted(check_indices(lost, self.n)))
+        if missing:
+            left = [shard for shard in range(self.n) if shard not in missing]
+            data = tuple(shard for shard in missing if shard < self.k)
+            operators = [self.plan(left, want).operator for want in dict.fromkeys((data, missing)) if want]
+        else:
+            operators = [self.encoder()]
+        gained = [isinstance(operator, CompilingOperator) and operator.compile() for operator in operators]
+        return any(gained)
 
     # For callers with blocks
 

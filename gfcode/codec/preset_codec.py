@@ -64,7 +64,7 @@ class PresetCodec(Codec):
         self.field = recipe.parity.field
         self.certificate = _certificate(preset.name, recipe, allow_uncertified=allow_uncertified)
         self._plain = not recipe.is_bit_matrix and self.certificate.method != "none"
-        self._demand = engine
+        self._demand, self.threads = engine, 1
         self._engine = get_engine(engine) if engine is None or isinstance(engine, str) else engine
         self._encoder: Operator | None = None
         self._run = None

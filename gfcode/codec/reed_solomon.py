@@ -10,6 +10,7 @@ from gfcode.codec.plan import Planner, do_nothing
 from gfcode.codec.verbs import StorageCodec
 from gfcode.engine.protocol import Engine, Operator, Product
 from gfcode.engine.registry import AutomaticEngine, get_engine
+from gfcode.engine.threads import ThreadedEngine, threaded
 from gfcode.errors import MixedFieldsError, ParameterError
 from gfcode.gf import GF
 from gfcode.matrix.certificate import Certificate, certify
@@ -49,10 +50,13 @@ class Codec(StorageCodec):
     engine : str or Engine, optional
         An engine's name is a demand. By default the environment variable GFCODE_ENGINE, and else, for each product,
         the first engine that can run it.
+    threads : int
+        Threads that a large call is split over, the calling one among them: large is from about 1 MiB of inputs and
+        outputs a thread. They belong to a pool of the process. With the default, calls stay in their thread.
 
     Attributes
     ----------
-    k, m, n, w : int
+    k, m, n, w, threads : int
     field : Field
     layout : Layout
     family : str
@@ -94,12 +98,14 @@ class Codec(StorageCodec):
         polynomial: int | None = None,
         packet_bytes: int = PACKET_BYTES,
         engine: str | Engine | None = None,
+        threads: int = 1,
     ) -> None:
         self.k, self.m, self.w = _integer("k", k), _integer("m", m), _integer("w", w)
         self.n = self.k + self.m
         self.field = GF(self.w, polynomial)
         check_shard_counts(self.k, self.m, self.w)
-        check_matrix_size(self.k, self.m)
+        if not (isinstance(matrix, str) and matrix == "fft"):  # whose matrix need not be written out
+            check_matrix_size(self.k, self.m)
         self.layout = Layout(layout, self.w, packet_bytes)
         self.block_multiple = self.layout.strip_bytes
         if isinstance(matrix, str):
@@ -109,8 +115,8 @@ class Codec(StorageCodec):
             self.family = "explicit"
             self.parity = self._explicit(matrix)
         self.certificate: Certificate = certify(self.parity)
-        self._demand = engine
-        self._engine = _engine_of(engine)
+        self._demand, self.threads = engine, _integer("threads", threads)
+        self._engine = threaded(_engine_of(engine), self.threads)
         self._encoder: Operator | None = None
         self._run: Run | None = None
         self._planner: Planner | None = None
@@ -172,7 +178,8 @@ class Codec(StorageCodec):
             layout += f", packet_bytes={self.layout.packet_bytes}"
         return (
             f"Codec(k={self.k}, m={self.m}, w={self.w}, matrix={self.family!r}, layout={layout}, "
-            f"polynomial={self.field.polynomial:#x}, engine={self._engine.name!r})"
+            f"polynomial={self.field.polynomial:#x}, engine={self._engine.name!r}"
+            + (f", threads={self.threads})" if self.threads > 1 else ")")
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -182,14 +189,13 @@ class Codec(StorageCodec):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        engine = self._demand
-        self._engine = _engine_of(engine)
+        self._engine = threaded(_engine_of(self._demand), self.threads)
         self._encoder = self._run = self._planner = None
 
     @property
     def engine(self) -> Engine:
         """The engine that encodes; the one demanded, or chosen for the parity matrix."""
-        if isinstance(self._engine, AutomaticEngine):
+        if isinstance(self._engine, AutomaticEngine | ThreadedEngine):
             matrix = self.parity if self.m else Matrix.identity(self.field, self.k)
             return self._engine.choose(Product(matrix, self.layout))
         return self._engine

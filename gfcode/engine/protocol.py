@@ -18,7 +18,7 @@ from gfcode.errors import BlockError, ParameterError
 from gfcode.matrix.dense import Matrix
 from gfcode.params import Layout
 
-__all__ = ["AddingOperator", "AddressOperator", "Blocks", "Engine", "Operator", "Product"]
+__all__ = ["AddingOperator", "AddressOperator", "Blocks", "CompilingOperator", "Engine", "Operator", "Product"]
 
 _BYTE: Final = np.dtype(np.uint8)
 
@@ -253,6 +253,19 @@ class AddressOperator(Operator, Protocol):
             Bytes of a block; a positive multiple of the layout's `strip_bytes`.
         add : bool
             Whether to add to the outputs.
+        """
+        ...
+
+
+@runtime_checkable
+class CompilingOperator(Operator, Protocol):
+    """An operator that can be made faster by compiling its one matrix."""
+
+    def compile(self) -> bool:
+        """Compile a kernel for this matrix and use it from now on; False, and nothing is done, where none is faster.
+
+        Takes some hundredths of a second or more, unless this machine has done it before. Others may call the operator
+        meanwhile.
         """
         ...
 

@@ -111,7 +111,7 @@ class ThreadedEngine:
 class ThreadedOperator:
     """A bound product whose large calls are split over threads; see `gfcode.engine.protocol.Operator`.
 
-    `add` and `run` are there where the operator behind has them: they are for small blocks, and work in one thread.
+    `add`, `run` and `compile` are there where the operator behind has them; they work in one thread.
 
     Parameters
     ----------
@@ -120,15 +120,16 @@ class ThreadedOperator:
     threads : int
     """
 
-    __slots__ = ("_blocks", "_operator", "_run", "_threads", "_unit", "add", "run")
+    __slots__ = ("_blocks", "_operator", "_run", "_threads", "_unit", "add", "compile", "run")
 
     def __init__(self, operator: Operator, product: Product, threads: int) -> None:
         self._operator, self._threads = operator, threads
         self._blocks = sum(product.matrix.shape)
         self._unit = math.lcm(product.layout.strip_bytes, _LINE)
-        add, run = getattr(operator, "add", None), getattr(operator, "run", None)
-        if add is not None:
-            self.add = add
+        for name in ("add", "compile"):
+            if hasattr(operator, name):
+                setattr(self, name, getattr(operator, name))
+        run = getattr(operator, "run", None)
         if run is not None:
             self._run, self.run = run, self._small
 

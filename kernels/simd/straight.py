@@ -161,17 +161,14 @@ def cheapest_order(step: npt.NDArray[np.int64], final: npt.NDArray[np.int64]) ->
     final : ndarray, shape (k,)
         Cost of ending with an input.
     """
-    count = len(final)
-    best: tuple[int, list[int]] | None = None
-    for end in range(count):
-        path, left = [end], set(range(count)) - {end}
-        while left:
-            near = sorted(left)
-            path.append(near[int(np.argmin(step[near, path[-1]]))])
-            left.remove(path[-1])
-        path.reverse()
-        cost = int(final[end]) + sum(int(step[a, b]) for a, b in itertools.pairwise(path))
-        if best is None or cost < best[0]:
-            best = cost, path
-    assert best is not None
-    return best[1]
+    paths = [_path(step, end) for end in range(len(final))]
+    costs = [int(final[path[-1]]) + sum(int(step[a, b]) for a, b in itertools.pairwise(path)) for path in paths]
+    return paths[costs.index(min(costs))]
+
+
+def _path(step: npt.NDArray[np.int64], end: int) -> list[int]:
+    """Grow a path backwards from its end, by the cheapest predecessor each time."""
+    path, left = [end], [place for place in range(len(step)) if place != end]
+    while left:
+        path.append(left.pop(int(np.argmin(step[left, path[-1]]))))
+    return path[::-1]

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -158,7 +159,7 @@ def test_child_processes(method: str) -> None:
         pytest.skip(f"no {method} here")
     operator = threaded(get_engine(None), 2).prepare(product())
     apply(operator, bytes_of(1, 4, 600_000), 3)
-    context = multiprocessing.get_context(method)
+    context: Any = multiprocessing.get_context(method)
     queue = context.SimpleQueue()
     child = context.Process(target=_child, args=(queue, operator if method == "fork" else None))
     child.start()
@@ -219,7 +220,7 @@ def test_adding_is_there_where_the_engine_has_it() -> None:
             continue
         inner = get_engine(name).prepare(made)
         split = threaded(get_engine(name), 2).prepare(made)
-        for attribute in ("add", "run"):
+        for attribute in ("add", "compile", "run"):
             assert hasattr(split, attribute) == hasattr(inner, attribute)
 
 
