@@ -19,10 +19,12 @@ import argparse
 import itertools
 import json
 import os
+import statistics
 import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from bench.codec_cases import LAYOUTS, OPERATIONS, PATIENCE, Subject, engine_at, target_at
@@ -30,6 +32,7 @@ from bench.codec_report import record, show, size_name, table
 from bench.harness import PLACES, ROUNDS, Case, environment, interleave, pin
 from bench.isal import ISAS
 from bench.peers import peers_here
+from gfcode.codec import Codec
 from gfcode.engine.protocol import Engine
 
 SHAPES = ((4, 2), (6, 3), (8, 3), (10, 4), (12, 4), (16, 4), (20, 4), (17, 3), (50, 20), (100, 30))
@@ -88,25 +91,29 @@ class Run:
 
 
 def by_threads(engine: Engine, rounds: int) -> Iterator[Record]:
-    """Encode (10,4) in several threads at once, each on blocks of its own; rates are those of all together."""
+    """Encode (10,4) in 1 .. all threads: each on blocks of its own, whose rates are added; and one call split."""
     limit = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     counts = sorted({1, limit} | {1 << n for n in range(limit.bit_length()) if 1 << n <= limit})
     for length, layout in itertools.product((64 << 10, 1 << 20, 16 << 20), LAYOUTS):
-        subjects = [
-            Subject(Case("encode", 10, 4, length, PLACES[0]), engine, {}, target_at("native")) for _ in range(limit)
-        ]
+        case = Case("encode", 10, 4, length, PLACES[0])
+        subjects = [Subject(case, engine, {}, target_at("native")) for _ in range(limit)]
         calls = [subject.encode().calls[layout] for subject in subjects]
         size = subjects[0].times * subjects[0].stripe
         repeats = max(1, round(0.05 * 10e9 / size))
-        rates: dict[int, list[float]] = {count: [] for count in counts}
+        rates: dict[tuple[str, int], list[float]] = {}
+        blocks = subjects[0].batch()
+        split = {count: Codec(10, 4, layout=layout, engine=engine, threads=count).encoder() for count in counts}
         for _ in range(rounds):
             for count in counts:
-                rates[count].append(count * repeats * size / _together(calls[:count], repeats) / 1e9)
-        for count, mine in rates.items():
-            middle = sorted(mine)[len(mine) // 2]
-            yield {"layout": layout, "length": length, "threads": count, "rates": mine, "median": middle}
+                took = _together(calls[:count], repeats)
+                rates.setdefault(("calls", count), []).append(count * repeats * size / took / 1e9)
+                took = _together([partial(split[count], *blocks)], repeats)
+                rates.setdefault(("one call", count), []).append(repeats * size / took / 1e9)
+        for (what, count), mine in sorted(rates.items()):
+            middle = statistics.median(mine)
+            yield {"what": what, "layout": layout, "length": length, "threads": count, "rates": mine, "median": middle}
             print(
-                f"(10,4) {size_name(length):>7} {layout:8} {count} threads: {middle:.1f} GB/s "
+                f"(10,4) {size_name(length):>7} {layout:8} {what:8} {count} threads: {middle:.1f} GB/s "
                 f"[{min(mine):.1f}-{max(mine):.1f}]",
                 flush=True,
             )
@@ -198,7 +205,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def key(record_: Record) -> tuple[Any, ...]:
     """Tell records of different cases apart."""
-    names = ("isa", "operation", "k", "m", "length", "where", "layout", "threads")
+    names = ("isa", "operation", "k", "m", "length", "where", "layout", "what", "threads")
     return tuple(record_.get(name) for name in names)
 
 

@@ -125,11 +125,16 @@ class Subject:
         """Bytes of data of a stripe."""
         return self.case.k * self.case.length
 
+    def batch(self) -> tuple[Blocks, Blocks]:
+        """Return data and parity, as often as a call handles them."""
+        inputs, outputs = Blocks.of_array(self.data), Blocks.of_array(self.parity, writable=True)
+        return repeated(inputs, self.times), repeated(outputs, self.times)
+
     def encode(self) -> Calls:
         """Make all parity from all data."""
         made = Calls()
         inputs, outputs = Blocks.of_array(self.data), Blocks.of_array(self.parity, writable=True)
-        many = repeated(inputs, self.times), repeated(outputs, self.times)
+        many = self.batch()
         for name, codec in self.codecs.items():
             operator = codec.encoder()
             operator(inputs, outputs)
