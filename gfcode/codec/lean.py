@@ -14,7 +14,7 @@ dict meanwhile cannot put something else in their place.
 
 import sys
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import addressof, c_char, c_char_p, c_uint64, c_void_p
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -24,7 +24,7 @@ import numpy as np
 from gfcode.engine.buffers import ALIGNMENT, row_stride
 from gfcode.engine.protocol import Blocks, Operator
 
-__all__ = ["COPIED", "Quick", "Run", "address_of_bytes", "encode", "make", "quick_plan", "run_at", "run_of", "update"]
+__all__ = ["COPIED", "Quick", "Run", "addresses_of_bytes", "encode", "make", "quick_plan", "run_at", "run_of", "update"]
 
 #: Shard indices.
 Indices: TypeAlias = tuple[int, ...] | bytes
@@ -69,9 +69,12 @@ def run_of(operator: object) -> Run | None:
     return getattr(operator, "run", None) if _QUICK else None
 
 
-def address_of_bytes(block: bytes) -> int:
-    """Return where the content of `bytes` is."""
-    return id(block) + _CONTENT if _QUICK else c_void_p.from_buffer(c_char_p(block)).value or 0
+def addresses_of_bytes(blocks: Sequence[bytes], offset: int) -> list[int]:
+    """Return where a byte of the content of each is."""
+    if _QUICK:
+        offset += _CONTENT
+        return [id(block) + offset for block in blocks]
+    return [(c_void_p.from_buffer(c_char_p(block)).value or 0) + offset for block in blocks]
 
 
 def run_at(operator: Operator, inputs: list[int], outputs: list[int], length: int, owners: object) -> None:

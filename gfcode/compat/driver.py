@@ -1,6 +1,6 @@
 """What `pyeclib.core.ECPyECLibDriver` does, upon gfcode's engines."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import index as as_index
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -114,20 +114,19 @@ class ECPyECLibDriver:
         stripe = self._stripe()
         wanted = ranges_of(ranges) if ranges is not None else []
         taken = take(stripe, fragments, checked=bool(force_metadata_checks))
-        if wanted:
-            return [_assemble(self._blocks(taken, span), span) for span in _spans(wanted, taken)]
-        return _assemble(self._blocks(taken, Range(0, taken.length, taken.size)), Range(0, taken.length, taken.size))
+        spans = _spans(wanted, taken) if wanted else [Range(0, taken.length, taken.size)]
+        parts = [span.cut(self._blocks(taken, span)) for span in spans]
+        return parts if wanted else parts[0]
 
-    def _blocks(self, taken: Fragments, span: Range) -> dict[int, Octets]:
+    def _blocks(self, taken: Fragments, span: Range) -> list[memoryview]:
         """Return the payloads of the data fragments that a span touches, computing the lost ones."""
-        touched = span.touched()
-        lost = [index for index in touched if index not in taken.payloads]
-        blocks = {index: taken.payloads[index] for index in touched if index in taken.payloads}
-        if lost:
-            stripe = self._stripe()
-            plan = self._attempt(taken, lambda: stripe.plan(taken.payloads, lost))
-            blocks |= stripe.rebuild(taken.whole, plan, taken.size)
-        return blocks
+        touched, whole = span.touched(), taken.whole
+        lost = [index for index in touched if index not in whole]
+        if not lost:
+            return [memoryview(whole[index])[HEADER_BYTES:] for index in touched]
+        stripe = self._stripe()
+        made = stripe.rebuild(whole, self._attempt(taken, lambda: stripe.plan(whole, lost)), taken.size)
+        return [made[index] if index in made else memoryview(whole[index])[HEADER_BYTES:] for index in touched]
 
     def _attempt(self, taken: Fragments, make: Callable[[], _T]) -> _T:
         """Make a plan, or say with what was left out why there is none."""
@@ -145,8 +144,8 @@ class ECPyECLibDriver:
         wanted = self._indices(sorted(indexes_to_reconstruct))
         stripe = self._stripe()
         taken = take(stripe, fragments, checked=False)
-        absent = [index for index in dict.fromkeys(wanted) if index not in taken.payloads]
-        plan = self._attempt(taken, lambda: stripe.plan(taken.payloads, absent))
+        absent = [index for index in dict.fromkeys(wanted) if index not in taken.whole]
+        plan = self._attempt(taken, lambda: stripe.plan(taken.whole, absent))
         made = stripe.rebuild_fragments(taken.whole, plan, taken.size, taken.length)
         return [made[index] if index in made else bytes(taken.whole[index]) for index in wanted]
 
@@ -171,14 +170,12 @@ class ECPyECLibDriver:
         octets = octets_of(fragment)
         if octets is None:
             raise error("ECInvalidParameter", f"the fragment is a {type(fragment).__name__}, not bytes")
-        found = header.read(octets)
+        found = header.read(octets, foreign=True)
         if isinstance(found, str):
             raise error("ECInvalidFragmentMetadata", f"the fragment {found}")
-        metadata = bytes(octets[:METADATA_BYTES])
         if found.checksum_type == CRC32:
-            mismatch = payload_mismatch(octets, found)
-            if mismatch != found.mismatch:
-                metadata = metadata[:53] + bytes([mismatch]) + metadata[54:]
+            found = found._replace(mismatch=int(payload_mismatch(octets, found)))
+        metadata = header.metadata_of(found)
         return header.as_dict(metadata) if formatted else metadata
 
     def verify_stripe_metadata(self, fragment_metadata_list: Collection[bytes]) -> dict[str, Any]:
@@ -230,20 +227,19 @@ class ECPyECLibDriver:
 
     def _same_length(self, method: str, payloads: "Iterable[Buffer]") -> list[Octets]:
         """Hold fragments to one length, with PyECLib's messages and positions: 0 for the first, 2 for the second."""
-        fragments: list[Octets] = []
-        for position, given in enumerate(payloads):
-            octets = octets_of(given)
-            if octets is None:
-                raise error("ECInvalidParameter", f"fragment {position} is a {type(given).__name__}, not bytes")
-            fragments.append(octets)
+        fragments = [given if type(given) is bytes else octets_of(given) for given in payloads]
+        if None in fragments:
+            position = fragments.index(None)
+            raise error("ECInvalidParameter", f"fragment {position} is no bytes and no contiguous buffer")
         if not fragments:
             raise error("ECDriverError", f"No fragments payload in ECPyECLibDriver.{method}")
         message = f"Invalid fragment payload in ECPyECLibDriver.{method}"
         if not len(fragments[0]):
             raise ECDriverErrorWithPosition(message, 0)
-        for position, fragment in enumerate(fragments[1:], 2):
-            if len(fragment) != len(fragments[0]):
-                raise ECDriverErrorWithPosition(message, position)
+        lengths = list(map(len, fragments))
+        if lengths.count(lengths[0]) != len(lengths):
+            other = next(position for position, length in enumerate(lengths) if length != lengths[0])
+            raise ECDriverErrorWithPosition(message, other + 1)
         return fragments
 
     def _indices(self, given: Iterable[int]) -> list[int]:
@@ -286,10 +282,6 @@ def _spans(wanted: Sequence[tuple[int, int]], taken: Fragments) -> list[Range]:
             raise error("ECInvalidParameter", f"range ({begin}, {end}) reaches beyond the {taken.length} bytes of data")
         spans.append(Range(begin, end + 1, taken.size))
     return spans
-
-
-def _assemble(blocks: Mapping[int, Octets], span: Range) -> bytes:
-    return b"".join(memoryview(blocks[index])[inside] for index, inside in span.pieces())
 
 
 class ECNullDriver:

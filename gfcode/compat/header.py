@@ -1,4 +1,6 @@
-"""The 80 bytes in front of every fragment: liberasurecode's `fragment_header_t`, little-endian and packed.
+"""The 80 bytes in front of every fragment: liberasurecode's `fragment_header_t`, packed.
+
+Numbers are little-endian; fragments of big-endian machines have big-endian ones, and only their metadata is read.
 
 | byte | bytes | field |
 |---|---|---|
@@ -24,6 +26,7 @@ from gfcode.compat.checksums import crc32, matches
 from gfcode.compat.ec_types import PyECLib_EC_Types, get_liberasurecode_version, version_number
 
 __all__ = [
+    "CHECKED_FROM",
     "CRC32",
     "HEADER_BYTES",
     "METADATA",
@@ -31,6 +34,7 @@ __all__ = [
     "WRITTEN_VERSION",
     "Header",
     "as_dict",
+    "metadata_of",
     "read",
     "write",
 ]
@@ -44,11 +48,14 @@ _MD5: Final = 3
 #: The version that is written.
 WRITTEN_VERSION: Final = get_liberasurecode_version()
 #: Headers carry a checksum of their own from this version on.
-_CHECKED_FROM: Final = version_number(1, 2, 0)
+CHECKED_FROM: Final = version_number(1, 2, 0)
 
 METADATA: Final = Struct("<IIIQBI28sBBI")
 _TAIL: Final = Struct("<III9x")
 _HEADER: Final = Struct("<IIIQBI28sBBIIII")
+_BIG_ENDIAN: Final = Struct(">IIIQBI28sBBIIII")
+_WORDS: Final = Struct(">7I"), Struct("<7I")
+_BIG_MAGIC: Final = MAGIC.to_bytes(4, "big")
 _NO_REST: Final = bytes(28)
 
 _CHECKSUM_NAMES: Final = {1: ("none", 0), CRC32: ("crc32", 4), _MD5: ("md5", 16)}
@@ -96,16 +103,34 @@ def write(
     return metadata + _TAIL.pack(MAGIC, WRITTEN_VERSION, crc32(metadata, legacy=legacy))
 
 
-def read(fragment: _Octets) -> Header | str:
-    """Read and check a header; return what is wrong with it where something is."""
+def read(fragment: _Octets, *, foreign: bool = False) -> Header | str:
+    """Read and check a header; return what is wrong with it where something is.
+
+    Parameters
+    ----------
+    fragment : bytes or memoryview
+    foreign : bool
+        Whether big-endian headers are read too.
+    """
     if len(fragment) < HEADER_BYTES:
         return f"has {len(fragment)} bytes, and the header alone takes {HEADER_BYTES}"
     fields = Header._make(_HEADER.unpack_from(fragment))
     if fields.magic != MAGIC:
-        return f"does not have liberasurecode's magic, {MAGIC:#010x}, at byte {METADATA_BYTES}"
-    if fields.version >= _CHECKED_FROM and not matches(fields.metadata_checksum, fragment[:METADATA_BYTES]):
+        if fragment[METADATA_BYTES : METADATA_BYTES + 4] != _BIG_MAGIC:
+            return f"does not have liberasurecode's magic, {MAGIC:#010x}, at byte {METADATA_BYTES}"
+        if not foreign:
+            return "has a big-endian header; of such fragments metadata can be read, and nothing decoded"
+        fields = Header._make(_BIG_ENDIAN.unpack_from(fragment))
+        rest = _WORDS[1].pack(*_WORDS[0].unpack(fields.checksum_rest))
+        fields = fields._replace(checksum_rest=rest)
+    if fields.version >= CHECKED_FROM and not matches(fields.metadata_checksum, fragment[:METADATA_BYTES]):
         return "has a damaged header: its checksum is wrong"
     return fields
+
+
+def metadata_of(fields: Header) -> bytes:
+    """Return the metadata part of a header, little-endian."""
+    return METADATA.pack(*fields[:10])
 
 
 def as_dict(metadata: bytes) -> dict[str, Any]:

@@ -2,18 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from struct import Struct
+from typing import TYPE_CHECKING, Final
 
 from gfcode.compat import header
 from gfcode.compat.checksums import matches
 from gfcode.compat.ec_errors import error
-from gfcode.compat.header import CRC32, HEADER_BYTES, Header
+from gfcode.compat.header import CRC32, HEADER_BYTES, METADATA_BYTES, Header
 from gfcode.compat.stripe import Octets, Stripe
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 __all__ = ["Fragments", "octets_of", "take"]
+
+_word: Final = Struct("<I").unpack_from
+#: Parts of a header: all but the index, the checksum of the payload, and its own.
+_FROM_SIZE: Final = slice(4, 21)
+_FROM_REST: Final = slice(25, METADATA_BYTES + 8)
+_AT_CHECKSUM: Final = METADATA_BYTES + 8
 
 
 @dataclass(slots=True)
@@ -26,15 +33,14 @@ class Fragments:
         Bytes of each payload.
     length : int
         Bytes of the data.
-    payloads, whole : dict of int to bytes
-        By index: payloads, and fragments with their headers.
+    whole : dict of int to bytes
+        Fragments with their headers, by index.
     excluded : list of str
         What was left out, and why.
     """
 
     size: int = 0
     length: int = 0
-    payloads: dict[int, Octets] = field(default_factory=dict)
     whole: dict[int, Octets] = field(default_factory=dict)
     excluded: list[str] = field(default_factory=list)
 
@@ -69,32 +75,39 @@ def take(stripe: Stripe, fragments: Sequence[Octets], *, checked: bool) -> Fragm
         For a header that is damaged, fragments that are not of this code, and fragments of different encodings.
     """
     taken = Fragments()
-    first: tuple[int, Header] | None = None
+    whole = taken.whole
+    alike: tuple[object, object] | None = None
     for position, fragment in enumerate(fragments):
-        found = header.read(fragment)
-        if isinstance(found, str):
-            raise _invalid(position, found)
-        if first is None or found.idx >= stripe.n or found[1:4] != first[1][1:4] or found.code != first[1].code:
-            # Where it is as the first is, the first has been looked at.
-            _hold_to_code(stripe, position, fragment, found)
-        if first is None:
-            first = position, found
-            taken.size, taken.length = found.size, found.data_length
-        elif (found.size, found.data_length) != (taken.size, taken.length):
-            raise _invalid(
-                position,
-                f"is of {found.data_length} bytes of data in payloads of {found.size}, and fragment {first[0]} of "
-                f"{taken.length} in {taken.size}: they are of different encodings",
-            )
-        payload = memoryview(fragment)[HEADER_BYTES:]
-        if checked and (reason := _fault(stripe, found, payload)):
-            taken.excluded.append(f"the fragment at position {position}, index {found.idx}, {reason}")
-        elif found.idx not in taken.payloads:
-            taken.payloads[found.idx] = payload
-            taken.whole[found.idx] = fragment
-        elif taken.payloads[found.idx] != payload:
-            raise _invalid(position, f"has index {found.idx}, and so has another one with a different payload")
+        index = _word(fragment)[0] if alike == (fragment[_FROM_SIZE], fragment[_FROM_REST]) else stripe.n
+        if index >= stripe.n or checked or not matches(_word(fragment, _AT_CHECKSUM)[0], fragment[:METADATA_BYTES]):
+            found = _read(stripe, fragments, position, taken)
+            index = found.idx
+            if checked and (reason := _fault(stripe, found, memoryview(fragment)[HEADER_BYTES:])):
+                taken.excluded.append(f"the fragment at position {position}, index {index}, {reason}")
+                continue
+            if position == 0 and found.version >= header.CHECKED_FROM:
+                # Headers that differ from it by their indices and checksums alone need no second look.
+                alike = fragment[_FROM_SIZE], fragment[_FROM_REST]
+        if whole.setdefault(index, fragment) is not fragment and whole[index][HEADER_BYTES:] != fragment[HEADER_BYTES:]:
+            raise _invalid(position, f"has index {index}, and so has another one with a different payload")
     return taken
+
+
+def _read(stripe: Stripe, fragments: Sequence[Octets], position: int, taken: Fragments) -> Header:
+    """Read the header of a fragment and hold it against the code and the first fragment."""
+    found = header.read(fragments[position])
+    if isinstance(found, str):
+        raise _invalid(position, found)
+    _hold_to_code(stripe, position, fragments[position], found)
+    if position == 0:
+        taken.size, taken.length = found.size, found.data_length
+    elif (found.size, found.data_length) != (taken.size, taken.length):
+        raise _invalid(
+            position,
+            f"is of {found.data_length} bytes of data in payloads of {found.size}, and fragment 0 of {taken.length} "
+            f"in {taken.size}: they are of different encodings",
+        )
+    return found
 
 
 def _invalid(position: int, reason: str) -> Exception:

@@ -1,6 +1,6 @@
 """Byte ranges of the data, and the blocks that hold them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import index as as_index
 
@@ -23,11 +23,12 @@ class Range:
             return range(0)
         return range(self.begin // self.size, (self.end - 1) // self.size + 1)
 
-    def pieces(self) -> Iterator[tuple[int, slice]]:
-        """Yield each block with the bytes of it that belong to the range."""
-        for block in self.touched():
-            start = block * self.size
-            yield block, slice(max(self.begin - start, 0), min(self.end - start, self.size))
+    def cut(self, blocks: list[memoryview]) -> bytes:
+        """Return the bytes of it, from the blocks that it touches."""
+        if blocks:
+            blocks[-1] = blocks[-1][: (self.end - 1) % self.size + 1]
+            blocks[0] = blocks[0][self.begin % self.size :]
+        return b"".join(blocks)
 
 
 def ranges_of(given: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

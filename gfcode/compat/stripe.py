@@ -3,12 +3,12 @@
 import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from gfcode.codec.group_plan import GroupPlanner, prepare
-from gfcode.codec.lean import address_of_bytes, run_at
+from gfcode.codec.lean import addresses_of_bytes, run_at
 from gfcode.codec.plan import Plan, Planner
 from gfcode.compat import header
 from gfcode.compat.checksums import crc32, writes_legacy
@@ -28,12 +28,6 @@ Octets: TypeAlias = bytes | memoryview
 _LENGTHS: Final = 64
 
 _copy: Final = ctypes.memmove
-
-
-def _address(octets: Octets) -> int:
-    if type(octets) is bytes:
-        return address_of_bytes(octets)
-    return address_of(np.frombuffer(octets, np.uint8))
 
 
 class Stripe:
@@ -103,7 +97,7 @@ class Stripe:
             fragments.append(heads[whole] + view[whole * size :] + zeros[length - whole * size :])
         # Bytes that nobody else has seen yet: what is zeros until here is written where it is to be.
         fragments += [head + zeros for head in heads[len(fragments) :]]
-        payloads = [address_of_bytes(fragment) + HEADER_BYTES for fragment in fragments]
+        payloads = addresses_of_bytes(fragments, HEADER_BYTES)
         run_at(self._encoder, payloads[: self.k], payloads[self.k :], size, fragments)
         if self._checksum_type == CRC32:
             self._finish(fragments, payloads, range(self.n), length, legacy=legacy)
@@ -165,7 +159,7 @@ class Stripe:
         legacy, zeros = writes_legacy(), bytes(size)
         heads = self.headers(size, length, legacy)
         made = [heads[index] + zeros for index in plan.want]
-        outputs = [address_of_bytes(fragment) + HEADER_BYTES for fragment in made]
+        outputs = addresses_of_bytes(made, HEADER_BYTES)
         if size and made:
             self._run(fragments, plan, size, outputs, made)
         if size and self._checksum_type == CRC32:
@@ -175,7 +169,11 @@ class Stripe:
     def _run(
         self, fragments: Mapping[int, Octets], plan: Plan, size: int, outputs: list[int], made: object
     ) -> None:  # fmt: skip
-        inputs = [_address(fragments[index]) + HEADER_BYTES for index in plan.sources]
+        sources: list[Any] = [fragments[index] for index in plan.sources]
+        if list(map(type, sources)).count(bytes) == len(sources):
+            inputs = addresses_of_bytes(sources, HEADER_BYTES)
+        else:
+            inputs = [address_of(np.frombuffer(source, np.uint8)) + HEADER_BYTES for source in sources]
         run_at(plan.operator, inputs, outputs, size, (fragments, made))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gfcode.compat import header
 from gfcode.compat.pyeclib import (
     VALID_EC_TYPES,
     ECBackendInstanceNotAvailable,
@@ -144,6 +145,46 @@ def test_headers_before_version_1_2_have_no_checksum() -> None:
     old = f[1][:63] + struct.pack("<II", 0x10100, 0) + f[1][71:]
     assert six.decode([f[0], old, f[2], f[3]], force_metadata_checks=True) == DATA
     assert six.get_metadata(old, 1)["index"] == 1
+
+
+def big_endian(fragment: bytes) -> bytes:
+    """Return a fragment as liberasurecode writes it on a big-endian machine."""
+    fields = header.read(fragment)
+    assert not isinstance(fields, str)
+    packed = struct.pack(">IIIQBI28sBBIIII9x", *fields)
+    checksum = zlib.crc32(packed[:59])
+    return packed[:67] + checksum.to_bytes(4, "big") + packed[71:] + fragment[80:]
+
+
+def test_metadata_of_big_endian_fragments_is_read_and_nothing_decoded() -> None:
+    ours = driver("isa_l_rs_vand", 4, 2, "inline_crc32")
+    fragments = ours.encode(bytes(range(250)) * 4)
+    foreign = [big_endian(fragment) for fragment in fragments]
+    assert [ours.get_metadata(fragment) for fragment in foreign] == [ours.get_metadata(item) for item in fragments]
+    assert ours.verify_stripe_metadata([ours.get_metadata(fragment) for fragment in foreign]) == {"status": 0}
+    damaged = bytearray(foreign[2])
+    damaged[100] ^= 1
+    assert ours.get_metadata(bytes(damaged), 1)["chksum_mismatch"] == 1
+    damaged[5] ^= 1
+    with pytest.raises(ECInvalidFragmentMetadata, match="its checksum is wrong"):
+        ours.get_metadata(bytes(damaged))
+    for call in (lambda: ours.decode(foreign[:4]), lambda: ours.reconstruct(foreign[1:], [0])):
+        with pytest.raises(ECInvalidFragmentMetadata, match="big-endian header"):
+            call()
+
+
+def test_a_big_endian_header_in_bytes() -> None:
+    """PyECLib 1.8.0 reads the same of it, but for byte 20: it loses the type of the checksum."""
+    written = bytes.fromhex(
+        "00000001000000fa0000000000000000000003e802ced2015900000000000000000000000000000000000000000000000000000000000400"
+        "020d000b0c5ecc0001080038fdcab9000000000000000000"
+    )
+    found = header.read(written + bytes(250), foreign=True)
+    assert not isinstance(found, str)
+    assert header.metadata_of(found).hex() == (
+        "01000000fa00000000000000e803000000000000025901d2ce00000000000000000000000000000000000000000000000000000000"
+        "0004000d0200"
+    )
 
 
 def test_verify_stripe_metadata_refuses() -> None:
