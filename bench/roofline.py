@@ -27,7 +27,6 @@ from bench.roofline_counts import KINDS, count
 from gfcode.codec import Codec
 from gfcode.engine.protocol import Blocks, Product
 from gfcode.kernels.simd.engine import SimdEngine
-from gfcode.kernels.simd.plan import Planner, Way
 from gfcode.kernels.simd.target import Target, host_variants
 from gfcode.params import LayoutName
 
@@ -99,16 +98,8 @@ def cases_here() -> Iterator[Case]:
         target = variants.get(case.variant)
         if target is None and variants["host"].product != "affine":
             continue
-        if target is None or ("GFNI" in case.kernel and target.product != "affine"):
-            continue
-        product = Product(_codec(case).parity, _codec(case).layout)
-        if not case.kernel.startswith("FFT") or _runs(product, target, "fft"):
+        if target is not None and ("GFNI" not in case.kernel or target.product == "affine"):
             yield case
-
-
-def _runs(product: Product, target: Target, kernel: str) -> bool:
-    """Whether a product is run by kernels whose names begin so."""
-    return all(step.kernel.name.startswith(kernel) for step in Planner(product, target).steps(Way.CACHED).steps)
 
 
 def _codec(case: Case) -> Codec:
@@ -156,8 +147,7 @@ class Subject:
         self.call()
         _check(case, outputs, right)
         self.vector_bytes = target.vector_bytes
-        far = self.length * (case.k + case.m) > 32 << 20
-        counted = count(product, target, Way.STREAMING if far else Way.CACHED, sources, outputs)
+        counted = count(product, target, sources, outputs)
         _check(case, outputs, right)
         self.takes = counted.per_byte(target.vector_bytes, self.bytes)
 

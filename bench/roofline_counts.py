@@ -5,10 +5,9 @@ length. So a copy of the kernel that counts the runs of each block does the prod
 the blocks' names, which the compiler keeps.
 """
 
-import ctypes
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +15,10 @@ import llvmlite.binding as llvm
 import numpy as np
 import numpy.typing as npt
 
-from gfcode.engine.buffers import addresses_of
-from gfcode.engine.protocol import Product
-from gfcode.kernels.simd import constants
-from gfcode.kernels.simd.compiler import Kernel, object_code
+from gfcode.engine.protocol import Blocks, Product
+from gfcode.kernels.simd.compiler import Compiler, Kernel, object_code
 from gfcode.kernels.simd.declarations import declarations
-from gfcode.kernels.simd.plan import Planner, Way
+from gfcode.kernels.simd.engine import SimdEngine
 from gfcode.kernels.simd.target import Target
 
 __all__ = ["KINDS", "Counts", "count", "jit", "kinds"]
@@ -31,7 +28,6 @@ Bytes = npt.NDArray[np.uint8]
 #: Kinds of instructions. `loads` takes every instruction that occupies a load port, prefetches and scalar loads too.
 KINDS = ("xor", "ternary", "affine", "shuffle", "other", "loads", "stores", "instructions")
 
-_CALL = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)
 _LABEL = re.compile(r"([A-Za-z_][\w.]*):")
 _FUNCTION = re.compile(r"define .*@([\w.]+)\(")
 _BLOCK = re.compile(r"(?:# %bb\.\d+:|\.LBB\d+_\d+:)\s*(?:# %([\w.]+))?")
@@ -51,9 +47,12 @@ class Counts:
     ----------
     by_kind : dict of str to int
         How many of each of `KINDS`.
+    kernels : frozenset of str
+        Names of the kernels that were there.
     """
 
     by_kind: dict[str, int]
+    kernels: frozenset[str] = frozenset()
 
     def per_byte(self, vector_bytes: int, data_bytes: int) -> dict[str, float]:
         """Return vectors' bytes a byte of data, by kind; instructions are counted as vectors are."""
@@ -165,7 +164,33 @@ def _by_block(text: str) -> dict[tuple[str, str], Counter[str]]:
     return found
 
 
-def count(product: Product, target: Target, way: Way, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Counts:
+class _CountingCompiler(Compiler):
+    """Makes kernels that count; none of them is kept, or tested."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self.made: dict[str, _Counting] = {}
+
+    def symbols(self, kernel: Kernel) -> dict[str, int]:
+        """Addresses of the functions of a kernel that counts."""
+        if kernel.name not in self.made:
+            self.made[kernel.name] = _Counting(kernel, self.target)
+        return self.made[kernel.name].addresses
+
+    def untested(self) -> list[Kernel]:
+        """Nothing is to be tested: what counts does what is tested elsewhere."""
+        return []
+
+
+class _CountingEngine(SimdEngine):
+    """The engine with kernels that count."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self.counting = self._compiler = _CountingCompiler(target)
+
+
+def count(product: Product, target: Target, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Counts:
     """Run a product by kernels that count, and return what all of them did; the outputs are right afterwards.
 
     Parameters
@@ -173,30 +198,18 @@ def count(product: Product, target: Target, way: Way, inputs: Sequence[Bytes], o
     product : Product
     target : Target
         Must be able to run here.
-    way : Way
     inputs, outputs : sequences of arrays of uint8
-        One stripe; blocks are whole vectors. They lie as `way` says: for `Way.STREAMING`, outputs on cache lines.
+        One stripe.
     """
-    steps = Planner(product, target).steps(way)
-    counting: dict[str, _Counting] = {}
-    bound: list[tuple[Callable[..., None], int]] = []
-    kept: list[Any] = []
-    for step in steps.steps:
-        counted = counting.setdefault(step.kernel.name, _Counting(step.kernel, target))
-        context = step.context
-        if context is None:
-            context = np.array(constants.bind(symbols=counted.addresses, **step.arguments), np.uint64).view(np.int64)
-        kept.append(context)
-        bound.append((_CALL(counted.addresses[step.kernel.name]), context.ctypes.data))
-    row = np.array(addresses_of([*inputs, *outputs]), np.uint64)
-    length = len(inputs[0])
-    for begin in range(0, length, steps.piece):
-        for call, place in bound:
-            call(place, row.ctypes.data, begin, min(begin + steps.piece, length))
+    engine = _CountingEngine(target)
+    operator = engine.prepare(product)
+    for counted in engine.counting.made.values():
+        counted.runs[...] = 0
+    operator(Blocks.of_buffers(inputs), Blocks.of_buffers(outputs, writable=True))
     total: Counter[str] = Counter()
-    for counted in counting.values():
+    for counted in engine.counting.made.values():
         inside = _by_block(_assembly(counted.kernel, target))
         for block, runs in zip(counted.blocks, counted.runs.tolist(), strict=True):
             for kind, number in inside.get(block, Counter()).items():
                 total[kind] += number * runs
-    return Counts({kind: total[kind] for kind in KINDS})
+    return Counts({kind: total[kind] for kind in KINDS}, frozenset(engine.counting.made))

@@ -17,7 +17,6 @@ from bench.roofline_gpu import disassembly, follow
 from bench.roofline_gpu import table as gpu_table
 from gfcode.codec import Codec
 from gfcode.engine.protocol import Product
-from gfcode.kernels.simd.plan import Way
 from gfcode.kernels.simd.target import host, host_variants
 from gfcode.params import LayoutName
 
@@ -67,9 +66,7 @@ def test_what_is_counted_is_what_must_be_done(variant: str, layout: LayoutName, 
     plan = codec.plan(range(lost, 8), range(lost)) if lost else codec.plan(range(5), range(5, 8))
     shards = [*data, *parity]
     outputs = list(out[: len(plan.want)])
-    counted = count(
-        Product(plan.matrix, codec.layout), target, Way.CACHED, [shards[index] for index in plan.sources], outputs
-    )
+    counted = count(Product(plan.matrix, codec.layout), target, [shards[index] for index in plan.sources], outputs)
     for block, index in zip(outputs, plan.want, strict=True):
         assert (block == shards[index]).all()
     takes = counted.per_byte(target.vector_bytes, 5 * 4096)
