@@ -1,10 +1,11 @@
 """The cuda engine on the GPU of this machine: `python -m bench.bench_gpu --out results.json`.
 
 Every product is checked against the oracle first. Then, with marks in the stream, inputs several times the GPU's
-cache, and medians: what the GPU can do at all (a device copy, a matrix product), encode and worst-case decode of usual
-codes by each kernel, a grouped decode, batches of all sizes, and host blocks streamed through. A figure is the bytes
-that a product reads and writes over its time, and that rate over the rate of the device copy. It takes less than eight
-minutes; what does not fit into `--seconds` is left out and named.
+cache, and medians: what the GPU can do at all (a device copy, matrix products of int8, bf16 and fp16), encode and
+worst-case decode of usual codes by each kernel and by the plain baseline, a grouped decode, host blocks streamed
+through, batches of all sizes, and what tuning gains. A figure is the bytes that a product reads and writes over its
+time, and that rate over the rate of the device copy. It takes less than eight minutes; what does not fit into
+`--seconds` or into the GPU's memory is left out and named, and what was measured is written even if a later step fails.
 """
 
 import argparse
@@ -13,16 +14,19 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from bench.gpu_machine import CupyMachine, Machine, decode_product, encode_product, median_seconds, wanted
+from bench.gpu_checks import check, check_baseline, check_verbs
+from bench.gpu_machine import GEMMS, CupyMachine, Machine, decode_product, encode_product, median_seconds, wanted
 from gfcode.engine.protocol import Blocks, Product
+from gfcode.engine.registry import get_engine
 from gfcode.errors import EngineUnavailableError, GFCodeError
-from gfcode.kernels.cuda.engine import CudaEngine, KernelName, load
+from gfcode.kernels.cuda.engine import CudaEngine, KernelName
 from gfcode.kernels.cuda.matmul import multiply_bits
 from gfcode.params import Layout
 
@@ -43,6 +47,8 @@ class Plan:
     runs : int
         Timings of which the median counts.
     codes : tuple of (int, int)
+    usual : (int, int)
+        The code of batches, streams and tuning.
     grouped : (int, int)
         Stripes and block bytes of the grouped decode.
     batches, batch_blocks : tuple of int
@@ -57,11 +63,16 @@ class Plan:
     block_bytes: int = 1 << 20
     runs: int = 15
     codes: tuple[tuple[int, int], ...] = CODES
+    usual: tuple[int, int] = (10, 4)
     grouped: tuple[int, int] = (10_000, 16 << 10)
     batches: tuple[int, ...] = (1, 10, 100, 1000, 10_000, 100_000)
     batch_blocks: tuple[int, ...] = (4 << 10, 64 << 10, 1 << 20)
     host_bytes: int = 1 << 30
     seconds: float = 420.0
+
+
+#: What `main` measures.
+PLAN: Final = Plan()
 
 
 @dataclass
@@ -73,6 +84,7 @@ class Results:
     rows: list[dict[str, Any]] = field(default_factory=list)
     checked: int = 0
     left_out: list[str] = field(default_factory=list)
+    failed: str = ""
 
     def add(self, what: str, moved: int, data: int, seconds: float, **more: Any) -> None:
         """Keep and print a figure: bytes moved and bytes of data in `seconds`."""
@@ -84,37 +96,14 @@ class Results:
         )
         print(f"{what:58} {data / seconds / 1e9:9.1f} GB/s of data {rate:9.1f} moved {share:6.2f} of copy", flush=True)
 
+    def count(self, checked: int) -> None:
+        """Count products that were compared with the oracle."""
+        self.checked += checked
 
-def check(machine: Machine, product: Product, kernel: KernelName, results: Results) -> None:
-    """Compare a kernel with the oracle on ragged blocks, or raise.
-
-    Raises
-    ------
-    GFCodeError
-        If the kernel cannot run the product.
-    SystemExit
-        If a byte differs.
-    """
-    operator = machine.engine.prepare(product, kernel)
-    rng = np.random.default_rng(1)
-    unit = product.layout.strip_bytes
-    rows, columns = product.matrix.shape
-    if product.layout.name == "packets":
-        shapes = [(3, unit), (2, 5 * unit), (1, 41 * unit)]
-    else:
-        shapes = [(3, 16), (2, 16 * 129), (1, 16 * 257)]
-        if (
-            kernel != "program"
-        ):  # unaligned blocks have kernels of their own, and those of programs take long to compile
-            shapes += [(3, unit), (2, 129 * unit), (1, 4099 * unit)]
-    for stripes, length in shapes:
-        data = rng.integers(0, 256, (stripes, columns, length), dtype=np.uint8)
-        source, target = machine.array(*data.shape), machine.array(stripes, rows, length)
-        machine.put(source, data)
-        operator.apply_device(source, target)
-        if not np.array_equal(machine.get(target), wanted(product, data)):
-            raise SystemExit(f"WRONG BYTES: {kernel} {product.layout} {product.matrix} length {length}")
-        results.checked += 1
+    def leave_out(self, what: str, error: BaseException | None = None) -> None:
+        """Keep the name of what was not measured, and why."""
+        reason = "for want of time" if error is None else str(error).strip().splitlines()[0] or type(error).__name__
+        self.left_out.append(f"{what}: {reason}")
 
 
 def fill(machine: Machine, array: Any, size: int) -> None:
@@ -140,13 +129,13 @@ def ceilings(machine: Machine, plan: Plan, results: Results) -> None:
 
     results.ceilings["copy GB/s"] = 2 * size / median_seconds(machine, copy, plan.runs) / 1e9
     side = 8192 if plan.data_bytes >= 1 << 30 else 64
-    xp = machine.xp
-    left, right = xp.ones((side, side), "float16"), xp.ones((side, side), "float16")
-
-    def product() -> None:
-        xp.matmul(left, right)
-
-    results.ceilings["fp16 matmul TFLOP/s"] = 2 * side**3 / median_seconds(machine, product, plan.runs) / 1e12
+    for kind in GEMMS:
+        try:
+            seconds = median_seconds(machine, machine.gemm(kind, side), plan.runs)
+        except (ImportError, MemoryError, RuntimeError) as error:
+            results.leave_out(f"matmul of {kind}", error)
+        else:
+            results.ceilings[f"{kind} matmul Tera-operations/s"] = 2 * side**3 / seconds / 1e12
     for name, value in results.ceilings.items():
         print(f"{name:30} {value:.1f}", flush=True)
 
@@ -168,7 +157,7 @@ def measure_product(machine: Machine, plan: Plan, results: Results, name: str, p
     moved, data = stripes * (columns + rows) * length, stripes * columns * length
     for kernel in KERNELS:
         try:
-            check(machine, product, kernel, results)
+            results.count(check(machine, product, kernel))
             operator = machine.engine.prepare(product, kernel)
         except EngineUnavailableError as error:
             results.rows.append({"what": f"{name} {kernel}", "not run": str(error)})
@@ -176,12 +165,14 @@ def measure_product(machine: Machine, plan: Plan, results: Results, name: str, p
         seconds = median_seconds(machine, lambda: operator.apply_device(source, target), plan.runs)  # noqa: B023
         results.add(f"{name} {kernel}", moved, data, seconds, kernel=kernel)
     few = max(1, stripes // 32)
-
-    def baseline() -> None:
-        multiply_bits(machine.xp, product, source[:few])
-
-    if columns * product.layout.w <= 2048:
-        seconds = median_seconds(machine, baseline, 3)
+    if columns * product.layout.w > 2048:
+        return  # more than numbers of 16 bits count
+    try:
+        results.count(check_baseline(machine, product))
+        seconds = median_seconds(machine, lambda: multiply_bits(machine.xp, product, source[:few]), 3)
+    except (ImportError, MemoryError, RuntimeError) as error:
+        results.leave_out(f"{name} plain matmul", error)
+    else:
         results.add(f"{name} plain matmul", moved * few // stripes, data * few // stripes, seconds, kernel="matmul")
 
 
@@ -211,7 +202,7 @@ def measure_grouped(machine: Machine, plan: Plan, results: Results) -> None:
             expected = wanted(product, data[stripe][list(sources[which[stripe]])][None])[0]
             if not np.array_equal(made[stripe][list(patterns[which[stripe]])], expected):
                 raise SystemExit(f"WRONG BYTES: grouped {layout.name} pattern {patterns[which[stripe]]}")
-            results.checked += 1
+            results.count(1)
         seconds = median_seconds(machine, lambda: operator.apply_device(shards, shards, which), plan.runs)  # noqa: B023
         name = f"(10,4) {layout.name} grouped decode, {stripes} stripes"
         results.add(name, stripes * 14 * size, stripes * 10 * size, seconds, kernel="matrix")
@@ -226,39 +217,59 @@ def _ten_sources(product: Product, used: tuple[int, ...], lost: tuple[int, ...])
     return type(product.matrix)(product.matrix.field, values), sources
 
 
-def measure_batches(machine: Machine, plan: Plan, results: Results) -> None:
-    """Encode (10,4) in `packets` in batches of all sizes that fit the device."""
-    layout = LAYOUTS[0]
-    product = encode_product(10, 4, layout)
-    for block, stripes in itertools.product(plan.batch_blocks, plan.batches):
-        length = block // layout.strip_bytes * layout.strip_bytes
-        if stripes * 14 * length <= min(machine.free_bytes() // 2, 8 << 30):
-            measure_batch(machine, plan, results, product, stripes, length)
-            machine.release()
+def batches(plan: Plan) -> Iterator[tuple[int, int]]:
+    """List stripes and block bytes of the batches, shortest first."""
+    sizes = ((stripes, block) for block in plan.batch_blocks for stripes in plan.batches)
+    return iter(sorted(sizes, key=lambda size: size[0] * size[1]))
 
 
-def measure_batch(machine: Machine, plan: Plan, results: Results, product: Product, stripes: int, length: int) -> None:
-    """Encode one batch by the matrix-product kernel and by the one that the engine chooses."""
-    rows, columns = product.matrix.shape
-    source, target = machine.array(stripes, columns, length), machine.array(stripes, rows, length)
-    data, moved = stripes * columns * length, stripes * (columns + rows) * length
+def measure_batch(machine: Machine, plan: Plan, results: Results, stripes: int, block: int) -> None:
+    """Encode one batch of the usual code in `packets` by the matrix-product kernel and by the engine's own choice."""
+    (k, m), layout = plan.usual, LAYOUTS[0]
+    length = block // layout.strip_bytes * layout.strip_bytes
+    if stripes * (k + m) * length > machine.free_bytes() * 3 // 4:
+        results.left_out.append(f"a batch of {stripes} x {length}: the GPU has no room")
+        return
+    product = encode_product(*plan.usual, layout)
+    source, target = machine.array(stripes, k, length), machine.array(stripes, m, length)
+    data, moved = stripes * k * length, stripes * (k + m) * length
     fill(machine, source, data)
     kernels: tuple[KernelName, ...] = ("matrix", "auto")
     for kernel in kernels:
         operator = machine.engine.prepare(product, kernel)
         seconds = median_seconds(machine, lambda: operator.apply_device(source, target), plan.runs)  # noqa: B023
-        name = f"({columns},{rows}) packets encode {stripes} x {length} {operator.kernel}"
+        name = f"({k},{m}) packets encode {stripes} x {length} {operator.kernel}"
         results.add(name, moved, data, seconds, kernel=operator.kernel, stripes=stripes)
 
 
-def measure_host(machine: Machine, plan: Plan, results: Results) -> None:
-    """Stream (10,4) from and to the host, against the transfer alone."""
-    layout = LAYOUTS[0]
-    product = encode_product(10, 4, layout)
+def measure_tuned(machine: Machine, plan: Plan, results: Results, layout: Layout) -> None:
+    """Tune the kernels for encoding with the usual code, and time them again; what is found is kept for later calls."""
+    (k, m), product = plan.usual, encode_product(*plan.usual, layout)
     length = plan.block_bytes // layout.strip_bytes * layout.strip_bytes
-    stripes = max(1, plan.host_bytes // (10 * length))
+    stripes = max(1, plan.data_bytes // (k * length))
+    for kernel in KERNELS:
+        try:
+            operator = machine.engine.prepare(product, kernel)
+        except EngineUnavailableError:
+            continue  # named with the untuned ones
+        tuning = operator.tune(stripes, length)
+        source, target = machine.array(stripes, k, length), machine.array(stripes, m, length)
+        fill(machine, source, stripes * k * length)
+        results.count(check(machine, product, kernel))
+        seconds = median_seconds(machine, lambda: operator.apply_device(source, target), plan.runs)  # noqa: B023
+        name = f"({k},{m}) {layout.name} encode {kernel} tuned"
+        moved, data = stripes * (k + m) * length, stripes * k * length
+        results.add(name, moved, data, seconds, kernel=kernel, tuning=asdict(tuning))
+
+
+def measure_host(machine: Machine, plan: Plan, results: Results) -> None:
+    """Stream the usual code from and to the host, against the transfer alone."""
+    (k, m), layout = plan.usual, LAYOUTS[0]
+    product = encode_product(*plan.usual, layout)
+    length = plan.block_bytes // layout.strip_bytes * layout.strip_bytes
+    stripes = max(1, plan.host_bytes // (k * length))
     device = machine.device
-    pinned, pinned_out = machine.pinned(stripes, 10, length), machine.pinned(stripes, 4, length)
+    pinned, pinned_out = machine.pinned(stripes, k, length), machine.pinned(stripes, m, length)
     pinned[:] = np.random.default_rng(4).integers(0, 256, pinned.shape, dtype=np.uint8)
     on_device = machine.array(pinned.size)
     place, stream = machine.address(on_device), device.current_stream()
@@ -282,30 +293,36 @@ def measure_host(machine: Machine, plan: Plan, results: Results) -> None:
         share = slower / seconds
         moved = source.size + target.size
         results.add(
-            f"(10,4) packets encode, host to host, {name}", moved, source.size, seconds, **{"of transfer": share}
+            f"({k},{m}) packets encode, host to host, {name}", moved, source.size, seconds, **{"of transfer": share}
         )
         print(f"{'':58} {share:6.2f} of the slower direction's transfer rate", flush=True)
 
 
-def measure(machine: Machine, plan: Plan) -> Results:
+def measure(machine: Machine, plan: Plan, results: Results) -> None:
     """Check and measure everything, as long as there is time."""
     started = time.monotonic()
-    results = Results(machine.engine.detail)
-    ceilings(machine, plan, results)
     steps: list[tuple[str, Callable[[], None]]] = [
-        (name, lambda name=name, product=product: measure_product(machine, plan, results, name, product))  # type: ignore[misc]
-        for name, product in products(plan)
+        ("verbs of codecs", lambda: results.count(check_verbs(machine, LAYOUTS, *plan.usual))),
+        ("ceilings", lambda: ceilings(machine, plan, results)),
     ]
-    steps.insert(4, ("grouped decode", lambda: measure_grouped(machine, plan, results)))
-    steps.insert(5, ("host to host", lambda: measure_host(machine, plan, results)))
-    steps.append(("batches", lambda: measure_batches(machine, plan, results)))
+    for name, product in products(plan):
+        steps.append((name, partial(measure_product, machine, plan, results, name, product)))
+    # These two go before the wide codes, which matter less, should time run out.
+    steps.insert(6, ("grouped decode", lambda: measure_grouped(machine, plan, results)))
+    steps.insert(7, ("host to host", lambda: measure_host(machine, plan, results)))
+    for stripes, block in batches(plan):
+        name = f"a batch of {stripes} x {block}"
+        steps.append((name, partial(measure_batch, machine, plan, results, stripes, block)))
+    steps.extend((f"tuning in {one.name}", partial(measure_tuned, machine, plan, results, one)) for one in LAYOUTS)
     for name, step in steps:
         if time.monotonic() - started > plan.seconds:
-            results.left_out.append(name)
+            results.leave_out(name)
             continue
-        step()
+        try:
+            step()
+        except MemoryError as error:  # CuPy's own and ours
+            results.leave_out(name, error)
         machine.release()
-    return results
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -317,23 +334,34 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=Plan.seconds, help="start nothing new after so many")
     options = parser.parse_args(arguments)
     try:
-        engine = load()
+        engine = get_engine("cuda")
     except EngineUnavailableError as error:
         print(f"not measured: {error}")
         return 1 if options.out else 0
     assert isinstance(engine, CudaEngine)
-    print(engine.detail)
+    return run(CupyMachine(engine), replace(PLAN, seconds=options.seconds), options.out)
+
+
+def run(machine: Machine, plan: Plan, out: Path | None) -> int:
+    """Measure, write what was found (also if something fails on the way), and say what was left out."""
+    print(machine.engine.detail)
+    results = Results(machine.engine.detail)
     try:
-        results = measure(CupyMachine(engine), Plan(seconds=options.seconds))
+        measure(machine, plan, results)
     except GFCodeError as error:
-        print(f"failed: {error}", file=sys.stderr)
-        return 1
-    if options.out:
-        options.out.write_text(json.dumps(vars(results), indent=1) + "\n")
-    for name in results.left_out:
-        print(f"left out, for want of time: {name}")
-    print(f"{results.checked} products checked against the oracle")
-    return 0
+        results.failed = str(error)
+    except BaseException as error:
+        results.failed = str(error) or type(error).__name__
+        raise
+    finally:  # what was measured until then is kept all the same
+        if out:
+            out.write_text(json.dumps(vars(results), indent=1) + "\n")
+        for name in results.left_out:
+            print(f"left out: {name}")
+        print(f"{results.checked} products checked against the oracle")
+        if results.failed:
+            print(f"failed: {results.failed}", file=sys.stderr)
+    return 1 if results.failed else 0
 
 
 if __name__ == "__main__":

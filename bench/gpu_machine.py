@@ -1,9 +1,10 @@
 """A GPU for benchmarks: arrays on it, marks in its stream, and every product checked before it is timed."""
 
+import importlib
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +16,30 @@ from gfcode.kernels.cuda.device import Device
 from gfcode.kernels.cuda.engine import CudaEngine
 from gfcode.params import Layout
 
-__all__ = ["CupyMachine", "Machine", "decode_product", "encode_product", "median_seconds", "wanted"]
+__all__ = ["GEMMS", "CupyMachine", "Machine", "decode_product", "encode_product", "median_seconds", "wanted"]
 
 Bytes = npt.NDArray[np.uint8]
+
+
+class _Gemm(NamedTuple):
+    """A kind of matrix product: bytes of an operand's and of a result's element, and what cuBLAS calls its types."""
+
+    operand_bytes: int
+    result_bytes: int
+    operand: int
+    result: int
+    arithmetic: int
+    scale: str
+
+
+#: cudaDataType: CUDA_R_32F 0, CUDA_R_16F 2, CUDA_R_8I 3, CUDA_R_32I 10, CUDA_R_16BF 14. cublasComputeType_t:
+#: CUBLAS_COMPUTE_32F 68, CUBLAS_COMPUTE_32I 72.
+GEMMS: Final = {
+    "int8": _Gemm(1, 4, 3, 10, 72, "int32"),
+    "bf16": _Gemm(2, 2, 14, 14, 68, "float32"),
+    "fp16": _Gemm(2, 2, 2, 2, 68, "float32"),
+}
+_NORMAL, _TRANSPOSED, _DEFAULT_ALGORITHM = 0, 1, -1
 
 
 class Machine(Protocol):
@@ -54,6 +76,16 @@ class Machine(Protocol):
 
     def release(self) -> None:
         """Give memory that no array uses back to the driver."""
+        ...
+
+    def gemm(self, kind: str, side: int) -> Callable[[], None]:
+        """Return what enqueues the library's product of two square matrices of a kind in `GEMMS`.
+
+        Raises
+        ------
+        ImportError, RuntimeError
+            If the library is not there, or does not do that on this GPU.
+        """
         ...
 
 
@@ -97,6 +129,27 @@ class CupyMachine:
         """Give CuPy's pools back."""
         self.xp.get_default_memory_pool().free_all_blocks()
         self.xp.get_default_pinned_memory_pool().free_all_blocks()
+
+    def gemm(self, kind: str, side: int) -> Callable[[], None]:
+        """Return a product by cuBLAS itself: CuPy's own `matmul` of integers does without it."""
+        cublas: Any = importlib.import_module("cupy.cuda.cublas")
+        handle = importlib.import_module("cupy.cuda.device").get_cublas_handle()
+        types = GEMMS[kind]
+        left, right = (self.array(side * side * types.operand_bytes) for _ in range(2))
+        result = self.array(side * side * types.result_bytes)
+        for operand in (left, right):
+            operand.fill(0x3C)  # a plain number in each type
+        scales = np.array([1, 0], types.scale)
+        one, zero = int(scales.ctypes.data), int(scales.ctypes.data) + scales.itemsize
+
+        def product() -> None:
+            cublas.gemmEx(
+                handle, _TRANSPOSED, _NORMAL, side, side, side, one, self.address(left), types.operand, side,
+                self.address(right), types.operand, side, zero, self.address(result), types.result, side,
+                types.arithmetic, _DEFAULT_ALGORITHM,
+            )  # fmt: skip
+
+        return product
 
 
 def median_seconds(machine: Machine, action: Callable[[], None], runs: int, *, host: bool = False) -> float:

@@ -142,7 +142,8 @@ class CupyDevice:
         names, texts = [name.encode() for name in headers], [text.encode() for text in headers.values()]
         program = nvrtc.createProgram(kernel_source(build), build.source, texts, names)
         try:
-            with self._translated("compiling"):  # HIPRTC compiles for the current device
+            # HIPRTC compiles for the current device; NVRTC needs none.
+            with self._translated("compiling") if self.info.gfx else contextlib.nullcontext():
                 nvrtc.compileProgram(program, list(options_for(build, self.info)))
             # What CuPy calls PTX is machine code where HIPRTC made it.
             return bytes(nvrtc.getPTX(program) if self.info.gfx else nvrtc.getCUBIN(program))

@@ -1,12 +1,14 @@
 """What can be checked of the CuPy side without a GPU: that all it calls exists, and that its NVRTC compiles."""
 
 import ctypes
+import importlib
 import inspect
 import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bench import gpu_machine
 from gfcode.errors import DeviceError
 from gfcode.kernels.cuda import cupy_device
 from gfcode.kernels.cuda.cupy_device import CupyDevice
@@ -45,6 +47,25 @@ def test_every_name_that_is_called_exists() -> None:
     assert hasattr(cupy.cuda.function, "Module")
     assert hasattr(cupy.cuda.memory, "OutOfMemoryError")
     assert hasattr(cupy, "from_dlpack")
+
+
+def test_every_name_that_the_benchmark_calls_exists() -> None:
+    source = inspect.getsource(gpu_machine)
+    for name in set(re.findall(r"self\.xp\.([\w.]+)", source)):
+        found = cupy
+        for part in name.split("."):
+            assert hasattr(found, part), name
+            found = getattr(found, part)
+    for name in ("set", "fill", "data"):
+        assert hasattr(cupy.ndarray, name), name
+    assert hasattr(importlib.import_module("cupy.cuda.device"), "get_cublas_handle")
+    for name in ("unpackbits", "packbits", "matmul", "asarray", "ascontiguousarray"):
+        assert hasattr(cupy, name), name
+    try:
+        cublas = importlib.import_module("cupy.cuda.cublas")
+    except ImportError:
+        return  # the library is not installed: the benchmark leaves it out
+    assert hasattr(cublas, "gemmEx")
 
 
 def test_driver_calls_take_what_they_are_given() -> None:
