@@ -216,7 +216,7 @@ class Planner:
 
     def _horner(self, way: Way) -> Steps | None:
         """Rows of powers of x, if all are that."""
-        if self.columns < 2 or not self.values.all() or self.field.w < 3:
+        if self.columns < 2 or self.field.w < 3 or (self.values[:, 0] != 1).any() or not self.values.all():
             return None
         x = self.field.alpha
         powers = self.field.pow(x, np.arange(_MAX_EXPONENT + 1))
