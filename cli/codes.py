@@ -134,9 +134,11 @@ def _report(family: str, field: "Field", k: int, m: int) -> FamilyReport:
     from gfcode.errors import NotMDSError, ParameterError
     from gfcode.matrix.bitmatrix import ones
     from gfcode.matrix.certificate import certify
-    from gfcode.matrix.generator import parity_matrix
+    from gfcode.matrix.generator import family_field, parity_matrix
 
     try:
+        if family == "searched":
+            field = family_field(family, k, m, field.w)
         matrix = parity_matrix(family, field, k, m)
     except ParameterError as error:
         return FamilyReport(family, None, False, "", str(error), (), "")
@@ -159,6 +161,8 @@ def _safety(report: FamilyReport) -> str:
     if report.lost:
         runs = ranges(np.array(report.lost, np.int64))
         return "refused: loses " + ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+    if report.family == "searched" and report.ones is None:
+        return "none kept for this code; --search finds some"
     return "refused: no room for so many shards" if report.ones is None else "refused: no proof found"
 
 

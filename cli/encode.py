@@ -38,7 +38,7 @@ __all__ = ["command", "encoded_line"]
     default="auto",
     show_default=True,
     metavar="FAMILY",
-    help="Family of the parity matrix: auto, vandermonde, powers, cauchy, cauchy-good (see `gfcode codes`).",
+    help="Family of the parity matrix: auto, or one that `gfcode codes` lists.",
 )
 @click.option(
     "--layout",

@@ -15,7 +15,7 @@ from gfcode.errors import MixedFieldsError, ParameterError
 from gfcode.gf import GF
 from gfcode.matrix.certificate import Certificate, certify
 from gfcode.matrix.dense import Matrix
-from gfcode.matrix.generator import parity_matrix, resolve_auto
+from gfcode.matrix.generator import family_field, parity_matrix, resolve_auto
 from gfcode.params import PACKET_BYTES, Layout, LayoutName, check_matrix_size, check_shard_counts
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ class Codec(StorageCodec):
     w : int
         Bits of a symbol: 1 to 16, or 32. A code has at most 2^w + 1 shards.
     matrix : str, array_like of shape (m, k), or Matrix
-        Family of the parity matrix ("vandermonde", "powers", "cauchy", "cauchy-good", "fft"), "auto" for the fastest that is
-        certified, or the matrix itself (with m = 0, `[]`).
+        Family of the parity matrix ("vandermonde", "powers", "cauchy", "cauchy-good", "fft", "searched"), "auto" for
+        the fastest that is certified, or the matrix itself (with m = 0, `[]`).
     layout : {"packets", "words"}
         How blocks hold symbols; see `gfcode.params.Layout`.
     polynomial : int, optional
-        Of the field, with its x^w bit; by default the usual one.
+        Of the field, with its x^w bit; by default the usual one, and with "searched" that of the matrix.
     packet_bytes : int
         Bytes of a packet in layout `packets`; a multiple of 8.
     engine : str or Engine, optional
@@ -102,7 +102,10 @@ class Codec(StorageCodec):
     ) -> None:
         self.k, self.m, self.w = _integer("k", k), _integer("m", m), _integer("w", w)
         self.n = self.k + self.m
-        self.field = GF(self.w, polynomial)
+        if polynomial is None and isinstance(matrix, str):
+            self.field = family_field(matrix, self.k, self.m, self.w)
+        else:
+            self.field = GF(self.w, polynomial)
         check_shard_counts(self.k, self.m, self.w)
         if not (isinstance(matrix, str) and matrix == "fft"):  # whose matrix need not be written out
             check_matrix_size(self.k, self.m)

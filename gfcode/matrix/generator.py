@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gfcode.errors import NotMDSError, ParameterError
-from gfcode.gf import Field
+from gfcode.gf import GF, Field
 from gfcode.gf.tables import FieldArray
+from gfcode.matrix import searched
 from gfcode.matrix.bitmatrix import element_ones
 from gfcode.matrix.certificate import certify
 from gfcode.matrix.dense import Matrix
@@ -18,7 +19,7 @@ from gfcode.matrix.minors import allowance, count_minors
 from gfcode.matrix.transformed import Parity
 from gfcode.params import check_matrix_size, check_shard_counts
 
-__all__ = ["FAMILIES", "generator_matrix", "parity_matrix", "resolve_auto"]
+__all__ = ["FAMILIES", "family_field", "generator_matrix", "parity_matrix", "resolve_auto"]
 
 #: Square minors that `auto` is willing to check before it gives up on `powers`. Part of what `auto` means: another
 #: number would choose other matrices. For w = 32, an eighth.
@@ -167,8 +168,26 @@ def _require_room(field: Field, family: str, k: int, m: int, room: int) -> None:
 
 #: The families by name; each value makes the m × k parity matrix from a field, k and m.
 FAMILIES: Mapping[str, Callable[[Field, int, int], FieldArray]] = MappingProxyType(
-    {"vandermonde": vandermonde, "powers": powers, "cauchy": cauchy, "cauchy-good": cauchy_good, "fft": fft}
+    {
+        "vandermonde": vandermonde,
+        "powers": powers,
+        "cauchy": cauchy,
+        "cauchy-good": cauchy_good,
+        "fft": fft,
+        "searched": searched.searched,
+    }
 )
+
+
+def family_field(family: str, k: int, m: int, w: int) -> Field:
+    """Return the field that a family's matrix for a code is over: that of the usual polynomial, except for `searched`.
+
+    Raises
+    ------
+    ParameterError
+        If `searched` has no matrix for the code.
+    """
+    return GF(w, searched.polynomial(k, m, w) if family == "searched" else None)
 
 
 @lru_cache(maxsize=32)

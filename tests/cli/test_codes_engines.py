@@ -1,5 +1,7 @@
 """`gfcode codes` and `gfcode engines`."""
 
+from pathlib import Path
+
 import pytest
 
 from gfcode.engine.registry import ENGINES, status
@@ -84,3 +86,21 @@ def test_demand_of_the_environment_is_shown(gfcode: Runner, monkeypatch: pytest.
     monkeypatch.setenv("GFCODE_ENGINE", "numpy")
     assert gfcode("engines", "--json").json["environment"] == "numpy"
     assert "GFCODE_ENGINE=numpy asks for" in gfcode("engines").out
+
+
+def test_searched_matrices_where_they_are_kept(gfcode: Runner, tmp_path: Path) -> None:
+    report = gfcode("codes", "-k", "10", "-m", "4", "--json").json
+    found = next(family for family in report["families"] if family["family"] == "searched")
+    assert found["certified"]
+    assert found["ones"] < min(family["ones"] for family in report["families"] if family["family"] != "searched")
+    assert "none kept" in gfcode("codes", "-k", "9", "-m", "4").out
+    (tmp_path / "data").write_bytes(b"x" * 1000)
+    assert (
+        gfcode(
+            "encode", str(tmp_path / "data"), "-k", "6", "-m", "3", "--matrix", "searched", "--out", str(tmp_path)
+        ).code
+        == 0
+    )
+    refused = gfcode("encode", str(tmp_path / "data"), "-k", "5", "-m", "3", "--matrix", "searched")
+    assert refused.code != 0
+    assert "no matrix 'searched' is kept for k = 5, m = 3" in refused.err

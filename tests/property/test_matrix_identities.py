@@ -18,6 +18,8 @@ from gfcode.matrix.dense import Matrix
 from gfcode.matrix.generator import FAMILIES, generator_matrix, parity_matrix
 from gfcode.matrix.minors import find_zero_minor
 
+# Families that have a matrix for every small code.
+ANY_CODE = [*(family for family in FAMILIES if family != "searched"), "auto"]
 quick = settings(deadline=None, max_examples=100)
 fields = st.sampled_from([GF(1), GF(2), GF(3), GF(4), GF(8), GF(8, 0x11B), GF(11), GF(16), GF(32)])
 small_fields = st.sampled_from([GF(1), GF(2), GF(2, 0x7), GF(3), GF(3, 0xD), GF(4), GF(4, 0x1F)])
@@ -167,7 +169,7 @@ def test_generalised_cauchy_matrices_are_proven_and_near_misses_are_not_mistaken
 
 
 @quick
-@given(data=st.data(), family=st.sampled_from([*FAMILIES, "auto"]), field=st.sampled_from([GF(8), GF(16), GF(32)]))
+@given(data=st.data(), family=st.sampled_from(ANY_CODE), field=st.sampled_from([GF(8), GF(16), GF(32)]))
 def test_any_k_shards_of_a_certified_code_give_the_data(data: st.DataObject, family: str, field: Field) -> None:
     k, m = data.draw(st.integers(1, 8)), data.draw(st.integers(0, 4))
     parity = parity_matrix(family, field, k, m)

@@ -95,7 +95,7 @@ def test_fft_sums_interpolations_over_cosets(w: int, k: int, m: int) -> None:
         assert parity[row, data] == value
 
 
-@pytest.mark.parametrize("family", [*FAMILIES, "auto"])
+@pytest.mark.parametrize("family", [*(family for family in FAMILIES if family != "searched"), "auto"])
 @pytest.mark.parametrize("w", FIELD_SIZES)
 def test_small_shapes_of_every_family_and_field(family: str, w: int) -> None:
     field = GF(w)
@@ -112,7 +112,7 @@ def test_small_shapes_of_every_family_and_field(family: str, w: int) -> None:
         generator = generator_matrix(parity)
         assert generator.shape == (k + m, k)
         assert generator.rows(range(k)) == Matrix.identity(field, k)
-        assert generator.rows(range(k, k + m)) == parity
+        assert np.array_equal(generator.rows(range(k, k + m)).values, parity.values)
 
 
 @pytest.mark.parametrize("family", ["vandermonde", "powers", "cauchy-good", "auto"])
