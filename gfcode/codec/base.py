@@ -264,7 +264,9 @@ class BlockCodec(ABC):
         if type(shards) is dict and wanted:
             quick = lean.make(self._plans().quick, shards, wanted, self.block_multiple, out=out)
             if quick is not None:
-                return dict(zip(wanted, quick, strict=True))
+                if len(wanted) == 1:
+                    return {wanted[0]: quick[0]}
+                return {shard: quick[row] for row, shard in enumerate(wanted)}
         if device.holds_device_arrays(shards):
             return device.reconstruct(self, shards, wanted, out)
         given = shards_of(shards, self.n)

@@ -167,20 +167,16 @@ class SimdEngine:
 class _Bound:
     """A driver and its context: what one call needs."""
 
-    __slots__ = ("_address", "_driver", "_kept")
+    __slots__ = ("_kept", "address", "driver")
 
     def __init__(self, driver: Any, plan: npt.NDArray[np.int64], kept: list[Any]) -> None:
-        self._driver = driver
-        self._address = address_of(plan)
+        self.driver = driver
+        self.address = address_of(plan)
         self._kept = (plan, kept)
 
     def __call__(self, inputs: Blocks, outputs: Blocks) -> None:
         """Run the steps on every stripe."""
-        self._driver(drive.call(self._address, inputs.address, 0, outputs.address, 0, outputs.stripes, outputs.length))
-
-    def run(self, inputs: int, inputs_step: int, outputs: int, outputs_step: int, length: int) -> None:
-        """Run the steps on one stripe."""
-        self._driver(drive.call(self._address, inputs, inputs_step, outputs, outputs_step, 1, length))
+        self.driver(drive.call(self.address, inputs.address, 0, outputs.address, 0, outputs.stripes, outputs.length))
 
 
 class SimdOperator:
@@ -232,7 +228,7 @@ class SimdOperator:
             if length >= self._small:
                 return False
             bound = self._cached
-        bound.run(inputs, inputs_step, outputs, outputs_step, length)
+        bound.driver(drive.call(bound.address, inputs, inputs_step, outputs, outputs_step, 1, length))
         return True
 
     def compile(self) -> bool:
