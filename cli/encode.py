@@ -104,7 +104,9 @@ def command(
             what = "an archive" if archive else "stdin"
             raise click.UsageError(f"{what} has no name of its own; give one with --name", ctx)
         if update:
-            raise click.UsageError("--update goes with files, not with --archive; use --force", ctx)
+            raise click.UsageError(
+                "--update goes with files; an archive is made anew, with --force to replace one", ctx
+            )
         if archive and "-" in sources:
             raise click.UsageError("stdin cannot be put into an archive", ctx)
         _encode_one(console, sources, exclude if archive else None, directories or (".",), name, options)

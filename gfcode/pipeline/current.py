@@ -4,18 +4,25 @@ import os
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import IO, Literal, cast
+from typing import Final, Literal
 
 from gfcode.errors import GFCodeError, ShardFormatError
-from gfcode.pipeline.decode import decode_file
+from gfcode.pipeline.discovery import find_set
 from gfcode.pipeline.encode import Recipe
-from gfcode.pipeline.files import is_temporary, leftovers, target_name
+from gfcode.pipeline.files import is_temporary, leftovers, named_errors, target_name
+from gfcode.pipeline.frame import Hashes
 from gfcode.pipeline.locks import is_abandoned
 from gfcode.pipeline.metadata import Metadata
 from gfcode.pipeline.probe import metadata_of, open_regular
+from gfcode.pipeline.reader import SetReader
+from gfcode.pipeline.shardset import ShardSet
 from gfcode.pipeline.targets import shard_targets
 
 __all__ = ["Remains", "Standing", "standing_of"]
+
+#: Bytes of the file that are compared at a time.
+_PIECE: Final = 1 << 20
+_CHANGED: Final = "it has changed since it was encoded"
 
 State = Literal["new", "current", "incomplete", "changed"]
 
@@ -58,33 +65,8 @@ class Remains:
         return False
 
 
-class _Compare:
-    """A binary stream that takes only what another one holds."""
-
-    def __init__(self, path: str) -> None:
-        self.name = path
-        self.file = open(open_regular(path), "rb")  # noqa: SIM115 - closed by `close`
-
-    def write(self, data: memoryview) -> int:
-        if self.file.read(len(data)) != data:
-            raise _DifferentError("another content")
-        return len(data)
-
-    def flush(self) -> None:
-        if self.file.read(1):
-            raise _DifferentError("another content")
-
-    def close(self) -> None:
-        self.file.close()
-
-
-class _DifferentError(GFCodeError):
-    """The content is another."""
-
-
 def standing_of(
-    path: str, status: os.stat_result, directories: Sequence[str], name: str, recipe: Recipe, key: str | None,
-    remains: Remains,
+    path: str, status: os.stat_result, directories: Sequence[str], name: str, recipe: Recipe, remains: Remains
 ) -> Standing:  # fmt: skip
     """Say whether the shards of a file are there, and of what content.
 
@@ -102,8 +84,6 @@ def standing_of(
         Name of its set.
     recipe : Recipe
         How it would be encoded.
-    key : str or None
-        File with the key of keyed sets.
     remains : Remains
         The same one for all files of a run.
 
@@ -129,21 +109,21 @@ def standing_of(
     elif metadata is not None and not _same_code(metadata, recipe):
         reason = f"its set in {os.path.dirname(found[0]) or '.'} has other parameters"
     elif metadata is not None and metadata.size != status.st_size:
-        reason = "it has changed since it was encoded"
+        reason = _CHANGED
     if reason or metadata is None:
         return Standing("changed", reason) if reason else Standing("incomplete", "its set was incomplete")
-    return _of_one_set(path, status, targets, found, metadata, key, remains)
+    return _of_one_set(path, status, targets, found, metadata, remains)
 
 
 def _of_one_set(
     path: str, status: os.stat_result, targets: Sequence[str], found: Sequence[str], metadata: Metadata,
-    key: str | None, remains: Remains,
+    remains: Remains,
 ) -> Standing:  # fmt: skip
     """Say how things stand where all shards are of one set, made in the same way of as many bytes."""
     geometry = metadata.geometry
     length = geometry.shard_length(geometry.stripes(status.st_size), geometry.last_data(status.st_size))
     whole = len(found) == len(targets) and all(_length(target) == length for target in targets)
-    if metadata.mtime_ns != status.st_mtime_ns and (reason := _difference(path, found, metadata, key)):
+    if metadata.mtime_ns != status.st_mtime_ns and (reason := _difference(path, found, metadata)):
         return Standing("changed", reason)
     if whole and remains.are_beside(targets):
         return Standing("incomplete", "an interrupted run has left files beside its set")
@@ -202,15 +182,21 @@ def _length(path: str) -> int:
         return -1
 
 
-def _difference(path: str, found: Sequence[str], metadata: Metadata, key: str | None) -> str:
+def _difference(path: str, found: Sequence[str], metadata: Metadata) -> str:
     """Compare a file with what its set holds; return in what way they differ."""
-    compare = _Compare(path)
-    try:
-        decode_file(found, cast("IO[bytes]", compare), set_id=metadata.set_id.hex(), key=key, threads=1)
-    except _DifferentError:
-        return "it has changed since it was encoded"
-    except GFCodeError as error:
-        return f"its set cannot be compared with it: {error}"
-    finally:
-        compare.close()
-    return ""
+    with open(path, "rb", opener=lambda name, _: open_regular(name)) as file, named_errors(file):
+        try:
+            with SetReader(ShardSet(find_set(found, metadata.set_id.hex(), _hashes_of(metadata)))) as held:
+                at = 0
+                while data := file.read(_PIECE):
+                    if held.read_at(at, len(data)) != data:
+                        return _CHANGED
+                    at += len(data)
+                return "" if at == held.size else _CHANGED
+        except GFCodeError as error:
+            return f"its set cannot be compared with it: {error}"
+
+
+def _hashes_of(metadata: Metadata) -> Hashes:
+    """Return the checksums that count for a set."""
+    return {metadata.checksum.number: metadata.checksum}

@@ -20,7 +20,7 @@ __all__ = ["FoundSets", "LostSet", "find_sets"]
 
 @dataclass(frozen=True, slots=True)
 class LostSet:
-    """Files that are shards of some set, of which nothing more can be said."""
+    """Files that are shards of some set, of which nothing more can be said; or a directory that cannot be listed."""
 
     name: str
     paths: tuple[str, ...]
@@ -56,6 +56,7 @@ class _Listing:
     temporary: list[str] = field(default_factory=list)
     named: list[str] = field(default_factory=list)
     strays: list[Stray] = field(default_factory=list)
+    unread: list[LostSet] = field(default_factory=list)
     deep: bool = False
 
 
@@ -94,7 +95,7 @@ def find_sets(
     candidates = look_at(listing.files, listing.strays, seen, hashes)
     sets = identify(candidates, conflicts)
     usable = sum(present_shards(candidates, known) >= metadata.k for known, metadata in sets.items())
-    if not listing.deep and usable <= 1 and not every:
+    if not listing.deep and usable <= 1 and not every and not listing.unread:
         return FoundSets([find_set(named, set_id, hashes)])
     return _grouped(listing, candidates, sets, conflicts, seen, set_id, hashes)
 
@@ -134,6 +135,7 @@ def _grouped(
         result.sets.append(found_set)
     if set_id is None:
         _add_lost(result, candidates, sets, taken)
+        result.lost += listing.unread
     if not result.sets and not result.lost:
         raise ShardSetError(f"no shard in {', '.join(listing.named[:3]) or 'nothing'}")
     if result.single:
@@ -150,7 +152,13 @@ def _list(path: str, listing: _Listing, *, named: bool = True) -> None:
             return
         names = sorted(os.listdir(path))
     except OSError as error:
-        listing.strays.append(Stray(path, error.strerror or str(error)))
+        reason = error.strerror or str(error)
+        if named:  # like a disk that is gone: its shards are missed in their sets
+            listing.strays.append(Stray(path, reason))
+        else:  # nobody knows which sets are there
+            directory, name = os.path.split(path)
+            unread = GFCodeError(f"the directory cannot be listed: {reason}")
+            listing.unread.append(LostSet(name, (os.path.join(directory, name),), unread))
         return
     if named:
         listing.named.append(path)

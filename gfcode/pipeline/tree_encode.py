@@ -98,7 +98,7 @@ def encode_tree(
     if not outs:
         raise ParameterError("name at least one directory for the shards")
     entries = list(walk(sources, exclude=exclude, avoid=outs))
-    options = _Options(recipe, outs, update, force, threads, durable, None if key is None else os.fsdecode(key))
+    options = _Options(recipe, outs, update, force, threads, durable)
     run = _Run(options, sum(e.status.st_size for e in entries if e.status and not e.skipped), progress, on_result)
     with run:
         for entry in entries:
@@ -116,7 +116,6 @@ class _Options:
     force: bool
     threads: int | None
     durable: bool
-    key: str | None
 
 
 class _Run:
@@ -170,7 +169,7 @@ class _Run:
         options = self.options
         below, name = os.path.split(entry.relative)
         directories = [os.path.join(out, below) if below else out for out in options.outs]
-        standing = standing_of(entry.path, status, directories, name, options.recipe, options.key, self._remains)
+        standing = standing_of(entry.path, status, directories, name, options.recipe, self._remains)
         if standing.state == "current" and not options.force:
             self._result(Encoded(entry.path, "current", status.st_size))
             return

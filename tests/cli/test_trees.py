@@ -2,7 +2,9 @@
 
 import fcntl
 import os
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,8 +12,8 @@ import pytest
 from gfcode.pipeline import encode as encode_module
 from gfcode.pipeline import publication
 from gfcode.pipeline.files import is_temporary, temporary_name
-from tests.cli.conftest import Runner
-from tests.cli.tree_files import FILES, contents, encode, lines, shards
+from tests.cli.conftest import PROGRAM, Runner
+from tests.cli.tree_files import CODE, FILES, contents, encode, lines, shards
 
 
 def test_each_file_becomes_a_set_below_out(tree: Path, gfcode: Runner) -> None:
@@ -215,6 +217,21 @@ def test_a_shard_that_cannot_be_read_is_not_replaced_unasked(tree: Path, gfcode:
     assert encode(gfcode, "in", "--out", "d", "--update").code == 0
 
 
+def test_key_from_a_pipe_is_read_once(tree: Path) -> None:
+    """A second reading of what the shell's <(...) gives has nothing, or waits for ever."""
+    key = os.urandom(32)
+    for again in range(2):
+        os.utime(tree / "a", ns=(again, again))  # so that contents are compared
+        reading, writing = os.pipe()
+        os.write(writing, key)
+        os.close(writing)
+        program = [*PROGRAM, "encode", *CODE, "in", "--out", "d", "--key", f"/dev/fd/{reading}"]
+        done = subprocess.run(program, pass_fds=[reading], capture_output=True, text=True, timeout=60, check=False)
+        os.close(reading)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert f"5 files: {0 if again else 5} encoded, 0 replaced, {5 if again else 0} current" in done.stdout
+
+
 def test_another_checksum_is_a_change(tree: Path, gfcode: Runner) -> None:
     encode(gfcode, "in/a", "--out", "d")
     done = encode(gfcode, "in/a", "in/z.log", "--hash", "blake3", "--out", "d")
@@ -277,7 +294,7 @@ def test_failing_flush_leaves_no_names(tree: Path, gfcode: Runner, monkeypatch: 
 def test_without_syncfs_files_are_flushed_one_by_one(
     tree: Path, gfcode: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("platform.release", lambda: "5.7.19-generic")
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(release="5.7.19-generic"))
     flushed: set[int] = set()
     real = os.fsync
 
@@ -312,7 +329,7 @@ def test_many_small_files_are_published_in_groups(tree: Path, gfcode: Runner, mo
     ("arguments", "words"),
     [
         (["in", "--archive"], "an archive has no name"),
-        (["in", "--archive", "--name", "x", "--update"], "--update goes with files"),
+        (["in", "--archive", "--name", "x", "--update"], "an archive is made anew, with --force to replace one"),
         (["in", "--name", "x"], "--name goes with one file"),
         (["in", "-"], "- is stdin"),
         (["-", "--archive", "--name", "x"], "stdin cannot be put into an archive"),

@@ -88,6 +88,19 @@ def test_archive_of_a_file_that_cannot_be_read_names_it(
     assert (done.code, done.error) == (1, "in/z.log: Input/output error")
 
 
+def test_archive_is_replaced_when_asked(tree: Path, gfcode: Runner) -> None:
+    arguments = ("in", "--archive", "--name", "in.tar", "--out", "d")
+    assert encode(gfcode, *arguments).code == 0
+    before = contents(Path("d"))
+    done = encode(gfcode, *arguments)
+    assert (done.code, done.error) == (1, "d/in.tar.000.gfs exists; force replaces the set")
+    assert contents(Path("d")) == before
+    assert encode(gfcode, *arguments, "--exclude", "in/sub", "--force").code == 0
+    assert gfcode("decode", "d", "-o", "in.tar").code == 0
+    with tarfile.open("in.tar") as tar:
+        assert [info.name for info in tar if info.isfile()] == ["in/a", "in/z.log"]
+
+
 def test_archive_without_one_of_its_files_is_none(tree: Path, gfcode: Runner) -> None:
     done = encode(gfcode, "in", "nowhere", "--archive", "--name", "in.tar", "--out", "d")
     assert (done.code, done.error) == (1, "nowhere: No such file or directory")

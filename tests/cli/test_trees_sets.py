@@ -2,6 +2,9 @@
 
 import os
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.cli.conftest import Runner, corrupt
 from tests.cli.tree_files import contents, encode, lines
@@ -70,6 +73,41 @@ def test_one_set_far_down_is_shown_as_one(tree: Path, gfcode: Runner) -> None:
     assert done.code == 0
     assert done.out.splitlines()[-1] == "intact"
     assert gfcode("verify", "d", "--json").json["name"] == "b.txt"
+
+
+@pytest.mark.parametrize("among", ["others", "none"])
+def test_a_directory_that_cannot_be_listed_is_a_failure(
+    tree: Path, gfcode: Runner, monkeypatch: pytest.MonkeyPatch, among: str
+) -> None:
+    """Nobody knows which sets are in it: nothing that goes through all of them may call the tree intact."""
+    encode(gfcode, "in", "--out", "d")
+    if among == "none":
+        for path in (*Path("d/in").glob("*.gfs"), *Path("d/in/sub").glob("*.gfs")):
+            path.unlink()
+    real = os.listdir
+
+    def listdir(path: Any = ".") -> Any:
+        if str(path).endswith("deep"):
+            raise OSError(5, "Input/output error", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    for command in ("verify", "repair"):
+        done = gfcode(command, "d")
+        assert done.code == 1
+        assert done.error == "d/in/sub/deep: the directory cannot be listed: Input/output error"
+    done = gfcode("scrub", "d", "--state", "state", "--json")
+    assert (done.code, done.json["state"]) == (1, "failed")
+    assert [problem["path"] for problem in done.json["problems"]] == ["d/in/sub/deep"]
+    monkeypatch.setattr(os, "listdir", real)
+    done = gfcode("scrub", "d", "--state", "state", "--json")
+    assert (done.code, done.json["state"], done.json["problems"]) == (0, "intact", [])
+
+
+def test_a_directory_that_is_named_may_be_gone(tree: Path, gfcode: Runner) -> None:
+    encode(gfcode, "in/a", "--out", "x", "--out", "y")
+    assert gfcode("verify", "x", "y", "nowhere").code == 0
+    assert "not used: nowhere: No such file or directory" in gfcode("verify", "x", "y", "nowhere").out
 
 
 def test_one_of_many_sets_by_its_id(tree: Path, gfcode: Runner) -> None:
