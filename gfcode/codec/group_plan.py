@@ -101,6 +101,7 @@ class GroupPlanner(Planner):
         self.find: Callable[[Indices, Indices], Plan] = lru_cache(_PLANS)(partial(_find, solver, layout, engine))
         self.quick = lru_cache(_PLANS)(partial(lean.quick_plan, self._n, self.find))
         self.patch: Callable[[Indices, int, int], Operator] = lru_cache(_PLANS)(partial(_patch, solver, layout, engine))
+        self.change = lru_cache(_PLANS)(partial(lean.quick_change, tuple(range(m)), self.patch))
         self.basis: Callable[[Indices], Indices] = lru_cache(_PLANS)(solver.basis)
 
 

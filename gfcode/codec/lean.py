@@ -16,6 +16,8 @@ import sys
 from array import array
 from collections.abc import Callable, Sequence
 from ctypes import addressof, c_char, c_char_p, c_uint64, c_void_p
+from functools import lru_cache
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -24,7 +26,19 @@ import numpy as np
 from gfcode.engine.buffers import ALIGNMENT, row_stride
 from gfcode.engine.protocol import Blocks, Operator
 
-__all__ = ["COPIED", "Quick", "Run", "addresses_of_bytes", "encode", "make", "quick_plan", "run_at", "run_of", "update"]
+__all__ = [
+    "COPIED",
+    "Quick",
+    "Run",
+    "addresses_of_bytes",
+    "encode",
+    "make",
+    "quick_change",
+    "quick_plan",
+    "run_at",
+    "run_of",
+    "update",
+]
 
 #: Shard indices.
 Indices: TypeAlias = tuple[int, ...] | bytes
@@ -36,6 +50,7 @@ _BYTE: Final = np.dtype(np.uint8)
 _ROW: Final = (1,)
 _empty: Final = np.empty
 _from_buffer: Final[Any] = c_char.from_buffer
+_step: Final = lru_cache(1 << 8)(row_stride)
 #: Bytes of a block up to which copies are made with the interpreter's lock held.
 COPIED: Final = 1 << 16
 
@@ -128,7 +143,7 @@ def _addresses(blocks: list[Any], multiple: int) -> tuple[list[int], int, object
 
 def _new(count: int, length: int) -> tuple[Any, Any, int, int, int]:
     """Make an array of blocks: it, the memory behind it, the byte of that and the address where it begins, its step."""
-    step = row_stride(length)
+    step = _step(length)
     memory = _empty(count * step + ALIGNMENT, _BYTE)
     address = _word[(id(memory) >> 3) + _DATA]
     offset = -address % ALIGNMENT
@@ -222,6 +237,11 @@ def quick_plan(n: int, find: Callable[..., Any], available: bytes, want: bytes) 
     return Quick(run, None if places == [*range(len(available))] else pick, rows, copies)
 
 
+def quick_change(rows: Indices, patch: Callable[..., Operator], data: int) -> Run | None:
+    """Return what adds the change of a data shard to all parities."""
+    return run_of(patch(rows, data, 2))
+
+
 def make(
     quick: Callable[[bytes, bytes], Quick | None], shards: dict[int, Any], want: Indices, multiple: int, *,
     copied: int = 0, out: Any = None,
@@ -247,7 +267,7 @@ def make(
         return None
     addresses, length, _ = found
     try:
-        available, wanted = bytes(shards), bytes(want)
+        available, wanted = bytes([*shards]), bytes(want)
     except (TypeError, ValueError, OverflowError):
         return None
     plan = quick(available, wanted) if len(available) == len(addresses) else None
@@ -278,9 +298,41 @@ def make(
 
 def update(run: Run, parity: Any, count: int, old: Any, new: Any, multiple: int) -> bool:
     """Do what `Codec.update` does, where `run` adds what two blocks, before and after, mean for all parities."""
-    before, after = _addresses([old], multiple), _addresses([new], multiple)
-    if before is None or after is None or before[1] != after[1]:
+    before, length = _address(old)
+    after, other = _address(new)
+    if not length or length != other or length % multiple:
         return False
-    table, length = array("Q", (before[0][0], after[0][0])), before[1]
-    place = _target(parity, count, length, min(table), max(table) + length)
-    return place is not None and run(table.buffer_info()[0], 0, *place, length, True)
+    if type(parity) is _ndarray:
+        rows = _rows(parity, count, multiple, writable=True)
+        if rows is None or rows[2] != length:
+            return False
+        outputs, step, _ = rows
+        begin, end = outputs - length, outputs + count * step
+        apart = not (begin < before < end or begin < after < end)
+    elif type(parity) is list or type(parity) is tuple:
+        blocks = [*parity]
+        found = _addresses(blocks, multiple) if len(blocks) == count else None
+        if found is None or found[1] != length or not all(map(_is_writable, blocks)):
+            return False
+        table = array("Q", found[0])
+        outputs, step = table.buffer_info()[0], 0
+        every = sorted(found[0])
+        apart = all(second - first >= length for first, second in pairwise(every))
+        apart = apart and all(abs(address - place) >= length for place in every for address in (before, after))
+    else:
+        return False
+    if not apart:
+        return False
+    # Two blocks are a table of their own: the first, and the distance of the second.
+    return after != before and run(before, after - before, outputs, step, length, True)
+
+
+def _is_writable(block: Any) -> bool:
+    return type(block) is bytearray or (type(block) is _ndarray and block.flags.writeable)
+
+
+def _address(block: Any) -> tuple[int, int]:
+    """Address and length of one block of `bytes`, or of an array of shape (length,); no length for another kind."""
+    if type(block) is _ndarray and block.dtype is _BYTE and block.strides == _ROW:
+        return _word[(id(block) >> 3) + _DATA], len(block)
+    return (id(block) + _CONTENT, len(block)) if type(block) is bytes else (0, 0)

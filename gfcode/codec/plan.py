@@ -74,6 +74,7 @@ class Planner:
         self.find: Callable[[Indices, Indices], Plan] = lru_cache(size)(partial(_find, k, order, made))
         self.quick = lru_cache(size)(partial(lean.quick_plan, self._n, self.find))
         self.patch: Callable[[Indices, int, int], Operator] = lru_cache(size)(partial(_patch, parity, layout, engine))
+        self.change = lru_cache(size)(partial(lean.quick_change, tuple(range(m)), self.patch))
         self.basis: Callable[[Indices], Indices] = partial(_first, k)
 
     def plan(self, available: Iterable[int], want: Iterable[int]) -> Plan:

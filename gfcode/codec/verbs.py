@@ -172,14 +172,14 @@ class StorageCodec(BlockCodec):
         ------
         BlockError, ParameterError
         """
+        if type(index) is int and 0 <= index < self.k and self.m:
+            run = self._plans().change(index)
+            if run is not None and lean.update(run, parity, self.m, old, new, self.block_multiple):
+                return
         if type(old) is not np.ndarray and device.holds_device_arrays(old):
             device.update(self, parity, index, old, new)
             return
         (data,) = check_indices([index], self.k)
-        if self.m:
-            run = lean.run_of(self._plans().patch(tuple(range(self.m)), data, 2))
-            if run is not None and lean.update(run, parity, self.m, old, new, self.block_multiple):
-                return
         if not isinstance(parity, Mapping):
             parity = dict(enumerate(rows_of(parity, self.m, "parity"), self.k))
         targets = shards_of(parity, self.n, self.k, writable=True)

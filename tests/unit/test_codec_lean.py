@@ -120,6 +120,76 @@ def test_encode_into_overlaps_and_shapes() -> None:
     assert (memory == before).all()
 
 
+def test_update_by_the_short_way_refuses_what_the_general_one_does() -> None:
+    memory = np.zeros((9, 1024), np.uint8)
+    memory[:4] = random_data(CODEC)
+    parity, old, new = memory[4:7], memory[0], memory[1]
+    parity[:] = CODEC.encode(memory[:4])
+    before = memory.copy()
+    wrong: list[tuple[Any, Any, Any, str]] = [
+        (memory[3:6], old, memory[3], "overlaps"),
+        (memory[3:6], memory[4], new, "overlaps"),
+        ([memory[4], memory[5], memory[1]], old, new, "overlaps"),
+        ([memory[4], memory[5], memory[5]], old, new, "overlap each other"),
+        ([memory[4], memory[5], memory.reshape(-1)[5 * 1024 + 512 :][:1024]], old, new, "overlap each other"),
+        ([memory[4], memory[5], bytes(1024)], old, new, "read-only"),
+        ([bytes(1024)] * 3, old, new, "read-only"),
+        (np.frombuffer(bytes(3072), np.uint8).reshape(3, 1024), old, new, "read-only"),
+        (parity, old[:512], new[:512], "must have the same"),
+        (parity[:, :512], old, new, "must have the same"),
+    ]
+    for blocks, first, second, message in wrong:
+        with pytest.raises(BlockError, match=message):
+            CODEC.update(blocks, 0, first, second)
+    assert (memory == before).all()
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "tuple", "bytearray", "mapping"])
+def test_update_of_every_kind_of_parity(kind: str) -> None:
+    data = random_data(CODEC, 5)
+    wanted = data.copy()
+    wanted[2] = data[3]
+    for old, new in ((data[2], data[3]), (data[2].tobytes(), data[3].tobytes()), (data[2], data[3].tobytes())):
+        made = CODEC.encode(data)
+        parity: Any = {
+            "array": made,
+            "list": list(made),
+            "tuple": tuple(made),
+            "bytearray": [bytearray(row) for row in made],
+            "mapping": dict(enumerate(made, 4)),
+        }[kind]
+        CODEC.update(parity, 2, old, new)
+        rows = list(parity.values()) if kind == "mapping" else list(parity)
+        assert [bytes(row) for row in rows] == [bytes(row) for row in CODEC.encode(wanted)]
+        CODEC.update(parity, 2, new, new)
+        assert [bytes(row) for row in rows] == [bytes(row) for row in CODEC.encode(wanted)]
+
+
+def test_a_bytearray_cannot_be_resized_under_a_call() -> None:
+    """What keeps its memory in place lives as long as the call: a thread that resizes it meanwhile is refused."""
+    blocks = [bytearray(512) for _ in range(4)]
+    found = lean._addresses(blocks, 512)
+    assert found is not None
+    with pytest.raises(BufferError):
+        blocks[0].append(1)
+    del found
+    blocks[0].append(1)
+
+
+def test_reconstruct_into_an_array() -> None:
+    given = {i: SHARDS[i] for i in (1, 2, 3, 6)}
+    out = np.zeros((2, len(SHARDS[0])), np.uint8)
+    made = CODEC.reconstruct(given, [5, 0], out)
+    assert list(made) == [5, 0]
+    assert (out[0] == SHARDS[5]).all()
+    assert (out[1] == SHARDS[0]).all()
+    assert all(np.shares_memory(block, out) for block in made.values())
+    overlapping = np.zeros((5, len(SHARDS[0])), np.uint8)
+    overlapping[:4] = [SHARDS[i] for i in given]
+    with pytest.raises(BlockError, match="overlaps"):
+        CODEC.reconstruct(dict(zip(given, overlapping, strict=False)), [0, 5], overlapping[3:])
+
+
 BLOCK = 2 << 20
 
 
