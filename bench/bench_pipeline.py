@@ -1,12 +1,18 @@
 """Encode, verify, repair and decode files, as whole processes, beside the I/O floor and beside zfec and par2.
 
-    python -m bench.bench_pipeline [--sizes 1MiB,64MiB,1GiB] [--codes 4+2,10+4,17+3] [--rounds 5] [--sync] [--cold]
-                                   [--peers] [--threads N] [--directory DIR] [--out FILE.json]
+    python -m bench.bench_pipeline [--short] [--sizes 1MiB,64MiB,1GiB,4GiB] [--codes 4+2,10+4,17+3] [--rounds 5]
+                                   [--files 3000] [--caches warm,cold] [--sync] [--no-peers] [--threads N]
+                                   [--directory DIR] [--out FILE.json]
+
+The `gfcode` command is the one beside the interpreter. It is measured as users have it: installed by pip, which
+compiles the modules (`python -m venv E && E/bin/pip install . zfec && E/bin/python -m bench.bench_pipeline`); an
+editable installation, or PYTHONDONTWRITEBYTECODE, adds a tenth of a second or more to every run.
 
 Every candidate runs next to its own floor, before and after it in turn (`bench.floor`: the same bytes read, the same
 number of bytes written to the same number of files, nothing else); a figure is the median of the ratios of such
 neighbours, with their range, in wall time and in CPU time (user and system, all threads). Targets are removed before
-each run, outside the measurement. With --cold the page cache is dropped before each run, which needs root.
+each run, outside the measurement. zfec and par2 take the candidate's place beside our encode at 10 + 4. With a cold
+cache it is dropped before each run, which needs root. --files encodes a tree of so many files of 10,000 bytes.
 """
 
 import argparse
@@ -23,6 +29,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+
+from bench.harness import environment
 
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 GFCODE = [str(Path(sys.executable).with_name("gfcode"))]
@@ -47,6 +55,10 @@ class Case:
     command: list[str]
     clean: Callable[[], None]
     pairs: list[tuple[Run, Run]] = field(default_factory=list)
+
+
+#: What --short measures, in about five minutes.
+SHORT = {"sizes": "1MiB,64MiB,1GiB", "codes": "10+4", "rounds": 3, "files": 300}
 
 
 def parse_size(text: str) -> int:
@@ -140,7 +152,7 @@ def cases_of(work: Path, source: Path, k: int, m: int, options: argparse.Namespa
              [*decode, str(made)], clean),
         Case(f"decode, {min(k, m)} data shards lost",
              [*bare, "decode", str(floor / "file"), str(size), *survivors, *sync], [*decode, str(lossy)], clean),
-        Case("repair of one shard", [*bare, "repair", str(floor / "file"), str(shard_bytes), *shards[1 : k + 1], *sync],
+        Case("repair of one shard", [*bare, "repair", str(floor / "file"), str(shard_bytes), *shards[1:], *sync],
              [*GFCODE, "repair", "-q", *threads, *durable, str(single)], clean),
     ]  # fmt: skip
 
@@ -167,6 +179,26 @@ def peer_cases(work: Path, source: Path) -> list[Case]:
         command = [par2, "create", "-qq", "-b10", "-c4", "-B", str(work), str(theirs / "file.par2"), str(link)]
         cases.append(Case("par2 -b10 -c4", ours, command, clean))
     return cases
+
+
+def tree_case(work: Path, count: int, options: argparse.Namespace) -> Case:
+    """Return the encoding of many small files, each into a set of its own at 10 + 4."""
+    files, fresh, floor = work / "tree", work / "fresh", work / "floor"
+    empty(files)
+    for number in range(count):
+        (files / f"{number:05d}").write_bytes(os.urandom(10_000))
+    durable = ["--sync" if options.sync else "--no-sync"]
+    encode = [*GFCODE, "encode", str(files), "-q", "-k", "10", "-m", "4", *durable, "--out", str(fresh)]
+
+    def clean() -> None:
+        empty(fresh)
+        empty(floor)
+
+    clean()
+    subprocess.run(encode, check=True)
+    shard_bytes = os.stat(next((fresh / "tree").iterdir())).st_size
+    bare = [sys.executable, "-S", "-m", "bench.floor", "tree", str(files), str(floor), "14", str(shard_bytes)]
+    return Case(f"encode of {count} files", [*bare, *(["sync"] if options.sync else [])], encode, clean)
 
 
 def spread(values: list[float]) -> str:
@@ -198,19 +230,35 @@ def report(title: str, cases: list[Case]) -> list[dict[str, object]]:
     return rows
 
 
+def measure_cases(title: str, cases: list[Case], rounds: int, *, cold: bool) -> list[dict[str, object]]:
+    """Let all cases take turns, each beside its floor; the first turn warms caches and compiles."""
+    for turn in range(rounds + 1):
+        for case in cases:
+            pair = measure_pair(case, floor_first=turn % 2 == 0, cold=cold)
+            if turn:
+                case.pairs.append(pair)
+    return report(f"{title} {'cold' if cold else 'warm'}", cases)
+
+
 def main() -> None:
     """Measure everything that was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="1MiB,64MiB,1GiB")
-    parser.add_argument("--codes", default="10+4")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--short", action="store_true", help="less of everything, in about five minutes")
+    parser.add_argument("--sizes")
+    parser.add_argument("--codes")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--files", type=int, help="how many files of 10,000 bytes the tree has; 0: no tree")
+    parser.add_argument("--caches", default="warm", help="warm, cold (needs root), or warm,cold")
     parser.add_argument("--sync", action="store_true", help="flush to the device, on both sides")
-    parser.add_argument("--cold", action="store_true", help="drop the page cache before every run (needs root)")
-    parser.add_argument("--peers", action="store_true", help="zfec and par2 beside our encode, at 10 + 4")
+    parser.add_argument("--no-peers", action="store_true", help="leave out zfec and par2")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--directory", help="where the files are put; a temporary directory by default")
     parser.add_argument("--out", help="write all runs to this JSON file")
     options = parser.parse_args()
+    full = {"sizes": "1MiB,64MiB,1GiB,4GiB", "codes": "4+2,10+4,17+3", "rounds": 5, "files": 3000}
+    for name, value in (SHORT if options.short else full).items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(prefix="gfcode-bench-", dir=options.directory) as name:
         work = Path(name)
@@ -219,18 +267,17 @@ def main() -> None:
             make_source(source, parse_size(size_text))
             for code in options.codes.split(","):
                 k, m = map(int, code.split("+"))
-                cases = cases_of(work, source, k, m, options)
-                if options.peers and (k, m) == (10, 4):
-                    cases += peer_cases(work, source)
-                for turn in range(options.rounds + 1):
-                    for case in cases:
-                        case.pairs.append(measure_pair(case, floor_first=turn % 2 == 0, cold=options.cold))
-                for case in cases:
-                    del case.pairs[0]  # the first warms caches and compiles
-                rows += report(f"{size_text} {code}", cases)
+                for cache in options.caches.split(","):
+                    cases = cases_of(work, source, k, m, options)
+                    if (k, m) == (10, 4) and cache == "warm" and not (options.no_peers or options.sync):
+                        cases += peer_cases(work, source)
+                    rows += measure_cases(f"{size_text} {code}", cases, options.rounds, cold=cache == "cold")
+        if options.files:
+            rows += measure_cases("10+4", [tree_case(work, options.files, options)], options.rounds, cold=False)
     if options.out:
         settings = {key: value for key, value in vars(options).items() if key != "out"}
-        Path(options.out).write_text(json.dumps({"settings": settings, "rows": rows}, indent=1), encoding="utf-8")
+        result = {"environment": environment(), "settings": settings, "rows": rows}
+        Path(options.out).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

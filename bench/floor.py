@@ -3,7 +3,8 @@
     python -m bench.floor encode SOURCE DIRECTORY K N SHARD_BYTES [sync]
     python -m bench.floor decode TARGET SIZE PATH... [sync]      k shards are read, SIZE bytes are written
     python -m bench.floor read PATH...
-    python -m bench.floor repair TARGET SIZE PATH... [sync]      k shards are read, one of SIZE bytes is written
+    python -m bench.floor repair TARGET SIZE PATH... [sync]      all other shards are read, one of SIZE bytes is written
+    python -m bench.floor tree SOURCE DIRECTORY N SHARD_BYTES [sync]     every file is read, and N files written for it
 
 It uses plain reads and writes of 1 MiB in one thread and imports nothing but `os` and `sys`.
 """
@@ -79,12 +80,28 @@ def combine(target: str, size: int, paths: list[str], *, writes: int, sync: bool
     finish([file], sync=sync)
 
 
+def tree(source: str, directory: str, n: int, shard_bytes: int, *, sync: bool) -> None:
+    """Read each file of a directory, and write n files for it; flush all of them together."""
+    view = memoryview(bytearray(shard_bytes))
+    buffer = bytearray(PIECE)
+    for name in sorted(os.listdir(source)):
+        read_whole(f"{source}/{name}", buffer)
+        for i in range(n):
+            fd = os.open(f"{directory}/{name}.{i:03d}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            os.write(fd, view)
+            os.close(fd)
+    if sync:
+        os.sync()
+
+
 def main(arguments: list[str]) -> None:
     """Run one floor."""
     sync = arguments[-1] == "sync"
     what, *rest = arguments[: len(arguments) - sync]
     if what == "encode":
         encode(rest[0], rest[1], int(rest[2]), int(rest[3]), int(rest[4]), sync=sync)
+    elif what == "tree":
+        tree(rest[0], rest[1], int(rest[2]), int(rest[3]), sync=sync)
     elif what in {"decode", "repair"}:
         paths = rest[2:]
         combine(rest[0], int(rest[1]), paths, writes=len(paths) if what == "decode" else 1, sync=sync)

@@ -3,7 +3,6 @@
 import itertools
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -79,6 +78,8 @@ def style_for(*, colour: bool) -> Style:
         base = BLOCKS
     except UnicodeEncodeError:
         base = ASCII
+    import shutil
+
     width = max(40, shutil.get_terminal_size((80, 24)).columns)
     return Style(base.good, base.missing, base.damaged, base.ellipsis, colour, width)
 

@@ -4,7 +4,6 @@ import importlib
 import os
 import signal
 import sys
-import traceback
 import warnings
 from collections.abc import Sequence
 from types import FrameType
@@ -182,6 +181,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Exit.READER_GONE
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last resort: no tracebacks unasked
         if debug_wanted():
+            import traceback
+
             traceback.print_exc()
         code = next((code for kind, code in _CODES if isinstance(error, kind)), Exit.FAILED)
         return console.error(_message(error), code)

@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from typing import Any, BinaryIO, TextIO
 
 import click
@@ -50,6 +49,8 @@ def byte_size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise click.BadParameter(f"{text!r} is no size; write for example 65536, 64KiB or 1MiB")
+    from fractions import Fraction
+
     number, unit, suffix = match.groups()
     power = " kmgt".index(unit.lower()) if unit else 0
     size = Fraction(number) * (1000 if suffix and suffix.lower() == "b" else 1024) ** power

@@ -34,8 +34,8 @@ _MAX_FRAMES = 256
 #: the strips of 512 bytes that kernels take of each row at a time stay apart modulo a page.
 _STAGGER = 1344
 _HUGE_PAGE = 2 * 1024 * 1024
-#: Offset in a header of the stripe's number, and of what follows it.
-_STRIPE, _LENGTHS = 64, 72
+#: Offsets in a header of the numbers of shard (4 bytes) and stripe (8 bytes).
+_SHARD, _STRIPE = 48, 64
 
 
 def batch_stripes(geometry: Geometry, n: int, stripes: int | None) -> int:
@@ -100,7 +100,7 @@ class Batch:
         self._heads = [[row[at : at + HEADER_BYTES] for at in starts] for row in rows] * repeats
         self._covered = [[row[at + COVER : at + frame] for at in starts] for row in rows] * repeats
         self.blocks = [[row[at + HEADER_BYTES : at + frame] for at in starts] for row in rows] * repeats
-        self._fixed: dict[tuple[int, bool], tuple[bytes, bytes]] = {}
+        self._fixed: dict[bool, bytes] = {}
         self._table: npt.NDArray[np.uint64] | None = None
         self.first = self.count = 0
         self.last_data: int | None = None
@@ -120,7 +120,7 @@ class Batch:
         self.tail_block = self.geometry.block_length
         if last_data is not None:
             self.tail_block = self.geometry.block_for(last_data)
-            self._fixed = {key: fixed for key, fixed in self._fixed.items() if not key[1]}
+            self._fixed.pop(True, None)
 
     @property
     def data_length(self) -> int:
@@ -149,14 +149,10 @@ class Batch:
     def headers(self, shard: int, first: int = 0, end: int | None = None) -> list[bytes]:
         """Return what the headers of one shard's frames should say behind the hash; slots as for `row`."""
         end = self.count if end is None else end
-        before, after = self._around_stripe(shard, last=False)
-        headers = [
-            before + stripe.to_bytes(8, "little") + after for stripe in range(self.first + first, self.first + end)
-        ]
-        if end == self.count and self.last_data is not None:
-            before, after = self._around_stripe(shard, last=True)
-            headers[-1] = before + (self.first + end - 1).to_bytes(8, "little") + after
-        return headers
+        stripes = range(self.first + first, self.first + end)
+        if end < self.count or self.last_data is None:
+            return self._headers(shard, stripes, last=False)
+        return self._headers(shard, stripes[:-1], last=False) + self._headers(shard, stripes[-1:], last=True)
 
     def is_sound(self, shard: int, first: int = 0, end: int | None = None) -> bool:
         """Return whether one shard's frames are exactly what they should be, slack included; slots as for `row`."""
@@ -176,20 +172,23 @@ class Batch:
             for head, digest in zip(heads, self.digests(shard), strict=True):
                 head[:COVER] = MAGIC_BYTES + digest
 
-    def _around_stripe(self, shard: int, *, last: bool) -> tuple[bytes, bytes]:
-        """Return what a shard's headers say between the hash and the stripe's number, and behind that."""
-        known = self._fixed.get((shard, last))
-        if known is None:
+    def _headers(self, shard: int, stripes: range, *, last: bool) -> list[bytes]:
+        """Return what headers say behind the hash, those of full stripes or that of the last."""
+        if not stripes:
+            return []
+        fixed = self._fixed.get(last)  # all of it is the same in every header but the numbers of shard and stripe
+        if fixed is None:
             metadata = self._metadata
             block, data, flags = self.geometry.block_length, self.geometry.stripe_data, 0
             if last:
                 block, data, flags = self.tail_block, self.last_data or 0, FLAG_LAST
-            header = FrameHeader(
-                flags, metadata.set_id, shard, metadata.k, metadata.m, metadata.w, 0, block, data,
+            fixed = self._fixed[last] = bytes(FrameHeader(
+                flags, metadata.set_id, 0, metadata.k, metadata.m, metadata.w, 0, block, data,
                 hash_id=metadata.checksum.number,
-            ).pack()  # fmt: skip
-            known = self._fixed[shard, last] = bytes(header[COVER:_STRIPE]), bytes(header[_LENGTHS:])
-        return known
+            ).pack())  # fmt: skip
+        before = fixed[COVER:_SHARD] + shard.to_bytes(4, "little") + fixed[_SHARD + 4 : _STRIPE]
+        after = fixed[_STRIPE + 8 :]
+        return [before + stripe.to_bytes(8, "little") + after for stripe in stripes]
 
     @property
     def table(self) -> "npt.NDArray[np.uint64]":

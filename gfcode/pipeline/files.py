@@ -33,6 +33,8 @@ _TOKEN_DIGITS = 16
 _LONGEST_KEPT = 255 - len(_SUFFIX) - _TOKEN_DIGITS - 2
 #: Descriptors that a run needs beside those of the shards: input, output, standard streams, the caller's own.
 _SPARE_DESCRIPTORS = 16
+#: Files that are longer have their blocks allocated before they are written.
+_LEAST_RESERVED = 64 * 1024
 #: What a file system answers that has no hard links.
 NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
@@ -225,8 +227,11 @@ class TemporaryFile:
         self.identity = (found.st_dev, found.st_ino)
 
     def reserve(self, length: int) -> None:
-        """Allocate the file's blocks, so that a full disk shows at once and writes need not allocate."""
-        if length:
+        """Allocate the file's blocks, so that a full disk shows at once and writes need not allocate.
+
+        A file that one call writes gains nothing by it, and many of them are allocated better together.
+        """
+        if length > _LEAST_RESERVED:
             try:
                 os.posix_fallocate(self.fd, 0, length)
             except OSError as error:
