@@ -1,5 +1,6 @@
 """Families of parity matrices, and the choice between them."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -24,6 +25,11 @@ __all__ = ["FAMILIES", "family_field", "generator_matrix", "parity_matrix", "res
 #: Square minors that `auto` is willing to check before it gives up on `powers`. Part of what `auto` means: another
 #: number would choose other matrices. For w = 32, an eighth.
 AUTO_MINORS = 1 << 22
+#: Elements of a parity matrix from which `auto` takes `fft`: whoever has that many shards cannot wait for each element
+#: of a matrix to be multiplied by.
+AUTO_FFT = 1 << 20
+# Elements that `cauchy-good` is made of in ten seconds or so, where w = 32 and elsewhere.
+_SLOW_WIDE, _SLOW_ROWS = 1 << 23, 1 << 10
 # Quotients of a row that `_lightest_multiple` weighs one by one, at a time and at most.
 _QUOTIENTS = 1 << 20
 
@@ -73,8 +79,9 @@ def cauchy_good(field: Field, k: int, m: int) -> FieldArray:
     it (Plank & Xu, "Optimizing Cauchy Reed-Solomon Codes", 2006). For m = 2 and w = 2 to 11 (k ≤ 1023 for w = 11) the
     second row is simply the k elements with the fewest ones, in ascending order of ones, then of value.
 
-    Room for k + m ≤ 2^w, for m = 2 in the simple form for k ≤ 2^w − 1, and for every k with m ≤ 1. With w ≤ 16 the
-    largest matrices take seconds; with w = 32 the time grows as m · k², and k = 250, m = 125 take some seconds.
+    Room for k + m ≤ 2^w, for m = 2 in the simple form for k ≤ 2^w − 1, and for every k with m ≤ 1. A row takes up to
+    ten milliseconds with w ≤ 16, so that k = m = 4096 take most of a minute; with w = 32 the time grows as m · k². A
+    warning says so where it is more than about ten seconds.
     """
     if m <= 1 or k == 1:
         return np.ones((m, k), field.dtype)
@@ -83,6 +90,13 @@ def cauchy_good(field: Field, k: int, m: int) -> FieldArray:
         lightest = elements[np.argsort(element_ones(field, elements), kind="stable")]
         return np.stack([np.ones(k, field.dtype), lightest[:k]])
     _require_room(field, "cauchy-good", k, m, field.order)
+    if m * k**2 > _SLOW_WIDE if field.w == 32 else m * min(k, 1024) ** 2 > _SLOW_ROWS << 20:
+        warnings.warn(
+            f"weighing the rows of matrix 'cauchy-good' with k = {k}, m = {m} takes a while; 'fft' and 'cauchy' are "
+            "made at once",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     parity = _cauchy(field, np.arange(m), np.arange(m, m + k))
     parity = field.div(parity, parity[0])
     for row in parity[1:]:
@@ -230,8 +244,8 @@ def resolve_auto(field: Field, k: int, m: int) -> str:
     """Name the family that ``auto`` stands for.
 
     It is `powers`, the cheapest to encode with, where that can be certified by a proof (m ≤ 3 or k ≤ 3) or by at most
-    2^22 minors (2^19 for w = 32); else `cauchy-good`, or `vandermonde` for the one length, k + m = 2^w + 1, at which
-    only that has room.
+    2^22 minors (2^19 for w = 32); else `fft` for matrices of 2^20 elements or more, where it has room and w ≤ 16; else
+    `cauchy-good`, or `vandermonde` for the one length, k + m = 2^w + 1, at which only that has room.
 
     Raises
     ------
@@ -248,6 +262,8 @@ def resolve_auto(field: Field, k: int, m: int) -> str:
             pass
         else:
             return "powers"
+    if m * k >= AUTO_FFT and field.w <= 16 and k + (1 << (m - 1).bit_length()) <= field.order:
+        return "fft"
     return "vandermonde" if m > 2 and k > 1 and k + m > field.order else "cauchy-good"
 
 

@@ -1,3 +1,4 @@
+import warnings
 from itertools import product
 
 import numpy as np
@@ -184,12 +185,27 @@ def test_unknown_family_and_bad_counts_are_refused() -> None:
         (GF(16), 40, 4, "powers"),
         (GF(16), 250, 125, "cauchy-good"),
         (GF(16), 1000, 300, "cauchy-good"),
-        (GF(16), 30000, 30000, "cauchy-good"),
+        (GF(16), 1023, 1024, "cauchy-good"),
+        (GF(16), 1024, 1024, "fft"),
+        (GF(16), 30000, 30000, "fft"),
+        (GF(16), 40000, 25000, "cauchy-good"),
+        (GF(32), 2000, 2000, "cauchy-good"),
         (GF(32), 20, 3, "powers"),
     ],
 )
 def test_auto(field: Field, k: int, m: int, family: str) -> None:
     assert resolve_auto(field, k, m) == family
+
+
+@pytest.mark.parametrize(("w", "k", "m"), [(16, 4096, 4096), (16, 1100, 2000), (32, 1000, 100)])
+def test_matrices_that_take_long_say_so_before(w: int, k: int, m: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(
+            RuntimeWarning, match=f"k = {k}, m = {m} takes a while; 'fft' and 'cauchy' are made at once"
+        ):
+            parity_matrix("cauchy-good", GF(w), k, m)
+        parity_matrix("cauchy-good", GF(16), 200, 50)
 
 
 def test_wide_matrices_are_certified() -> None:
