@@ -21,6 +21,7 @@ from gfcode.engine.protocol import Blocks, Engine
 from gfcode.engine.registry import get_engine
 from gfcode.kernels.simd.engine import SimdEngine
 from gfcode.kernels.simd.target import Target, host_variants
+from gfcode.matrix import searched
 from gfcode.params import LayoutName
 
 __all__ = ["LAYOUTS", "OPERATIONS", "Calls", "Subject", "engine_at", "target_at"]
@@ -117,6 +118,10 @@ class Subject:
         self.codecs: dict[str, Codec] = {name: Codec(k, m, layout=name, engine=engine) for name in LAYOUTS}
         if m >= WIDE:
             self.codecs["words, fft"] = Codec(k, m, matrix="fft", layout="words", engine=engine)
+        # A kernel compiled for the matrix or the loss, and for encoding a matrix of few XORs.
+        self.compiled = {"packets, prepared": Codec(k, m, engine=engine)}
+        if (k, m, 8) in searched.codes():
+            self.compiled["packets, searched, prepared"] = Codec(k, m, matrix="searched", engine=engine)
         self.isals: dict[str, Isal] = {name: peer for name, peer in peers.items() if isinstance(peer, Isal)}
         self.others = {name: peer for name, peer in peers.items() if name not in self.isals}
 
@@ -141,6 +146,9 @@ class Subject:
             if name == "words":
                 self._isal(made, codec.parity.values, list(self.data), list(self.out), list(self.parity))
             made.add(name, partial(operator, *many), self.times * self.stripe)
+        for name, codec in self.compiled.items():
+            if codec.prepare():
+                made.add(name, partial(codec.encoder(), *many), self.times * self.stripe)
         self._others(made, lambda peer: peer.encode(list(self.data), list(self.theirs)))
         for name, call in floors(list(self.data), list(self.out), self.times, self.target).items():
             made.add(name, call, self.times * self.stripe)
@@ -193,7 +201,9 @@ class Subject:
         shards = [*self.data, *self.parity]
         right = [self.data[index] for index in want]
         made = Calls()
-        for name, codec in self.codecs.items():
+        for name, codec in (self.codecs | self.compiled).items():
+            if name in self.compiled and not codec.prepare(lost):
+                continue
             codec.encoder()(Blocks.of_array(self.data), Blocks.of_array(self.parity, writable=True))
             plan = codec.plan([index for index in range(k + m) if index not in lost], want)
             sources = [shards[index] for index in plan.sources]

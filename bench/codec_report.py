@@ -13,6 +13,8 @@ __all__ = ["record", "show", "size_name", "table"]
 _COLUMNS = (
     ("encode", "packets", "isal"),
     ("decode", "packets", "isal"),
+    ("encode", "packets, searched, prepared", "isal"),
+    ("decode", "packets, prepared", "isal"),
     ("encode", "words", "isal"),
     ("decode", "words", "isal"),
     ("encode", "words, fft", "isal"),
@@ -21,6 +23,7 @@ _COLUMNS = (
     ("repair", "words", "isal"),
     ("repair", "words", "isal xor_gen"),
     ("repair, parity 0 lost", "packets", "isal"),
+    ("repair, parity 0 lost", "packets, prepared", "isal"),
     ("repair, parity 0 lost", "words", "isal"),
     ("update", "packets", "isal"),
     ("update", "words", "isal"),
