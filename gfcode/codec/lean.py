@@ -54,10 +54,9 @@ _step: Final = lru_cache(1 << 8)(row_stride)
 #: Bytes of a block up to which copies are made with the interpreter's lock held.
 COPIED: Final = 1 << 16
 
-#: All memory of a process as 64-bit words: number n is at address 8 · (n + 1).
-_word: Final = memoryview((c_uint64 * (1 << 44)).from_address(8)).cast("B").cast("Q")
-#: Which word is an object's first own field, counted from its address: for NumPy's arrays, the pointer to their data.
-_DATA: Final = object.__basicsize__ // 8 - 1
+#: All memory of a process as 64-bit words: number id >> 3 is an object's first own field, behind what every object has.
+#: For NumPy's arrays, that is the pointer to their data.
+_first: Final = memoryview((c_uint64 * (1 << 44)).from_address(object.__basicsize__)).cast("B").cast("Q")
 #: Where the content of `bytes` begins, counted from the object's address.
 _CONTENT: Final = bytes.__basicsize__ - 1
 
@@ -71,7 +70,7 @@ def _layouts_hold() -> bool:
         if id(sample) + _CONTENT != c_void_p.from_buffer(c_char_p(sample)).value:
             return False
         for view in (np.empty(size, np.uint8), np.frombuffer(sample, np.uint8), np.empty((size, 3), np.uint8)[1:]):
-            if _word[(id(view) >> 3) + _DATA] != view.__array_interface__["data"][0]:
+            if _first[id(view) >> 3] != view.__array_interface__["data"][0]:
                 return False
     return True
 
@@ -113,7 +112,7 @@ def _rows(stripe: Any, count: int, multiple: int, *, writable: bool = False) -> 
     length, step = shape[1], strides[0]
     if length <= 0 or length % multiple or step < length or strides[1] != 1:
         return None
-    return _word[(id(stripe) >> 3) + _DATA], step, length
+    return _first[id(stripe) >> 3], step, length
 
 
 def _addresses(blocks: list[Any], multiple: int) -> tuple[list[int], int, object] | None:
@@ -127,7 +126,7 @@ def _addresses(blocks: list[Any], multiple: int) -> tuple[list[int], int, object
     elif kind is _ndarray and first.ndim == 1:
         length = len(first)
         found = [
-            _word[(id(block) >> 3) + _DATA]
+            _first[id(block) >> 3]
             for block in blocks
             if type(block) is _ndarray and block.dtype is _BYTE and block.strides == _ROW and len(block) == length
         ]
@@ -145,7 +144,7 @@ def _new(count: int, length: int) -> tuple[Any, Any, int, int, int]:
     """Make an array of blocks: it, the memory behind it, the byte of that and the address where it begins, its step."""
     step = _step(length)
     memory = _empty(count * step + ALIGNMENT, _BYTE)
-    address = _word[(id(memory) >> 3) + _DATA]
+    address = _first[id(memory) >> 3]
     offset = -address % ALIGNMENT
     if count == 1:  # a slice takes half the time
         return memory[None, offset : offset + length], memory, offset, address + offset, step
@@ -334,5 +333,5 @@ def _is_writable(block: Any) -> bool:
 def _address(block: Any) -> tuple[int, int]:
     """Address and length of one block of `bytes`, or of an array of shape (length,); no length for another kind."""
     if type(block) is _ndarray and block.dtype is _BYTE and block.strides == _ROW:
-        return _word[(id(block) >> 3) + _DATA], len(block)
+        return _first[id(block) >> 3], len(block)
     return (id(block) + _CONTENT, len(block)) if type(block) is bytes else (0, 0)

@@ -17,9 +17,11 @@ _Octets: TypeAlias = bytes | memoryview
 _States: TypeAlias = npt.NDArray[np.int32]
 
 _POLYNOMIAL: Final = 0xEDB88320
-# Bytes from which many lanes at once pay.
+# Bytes from which many lanes at once pay, and how many: more for long data.
 _LONG: Final = 4096
-_LANES: Final = 512
+_LANES: Final = 256
+_MANY: Final = 1 << 20
+_MANY_LANES: Final = 2048
 
 
 def writes_legacy() -> bool:
@@ -63,41 +65,57 @@ def legacy_crc32(data: _Octets) -> int:
         0 to 2^32 − 1.
     """
     octets = np.frombuffer(data, np.uint8)
-    head = len(octets) % _LANES if len(octets) >= _LONG else len(octets)
+    lanes = _MANY_LANES if len(octets) >= _MANY else _LANES
+    head = len(octets) % (4 * lanes) if len(octets) >= _LONG else len(octets)
     table = _table().tolist()
     state = -1
     for octet in octets[:head].tolist():
         state = table[(state ^ octet) & 0xFF] ^ (state >> 8)
     if head < len(octets):
-        state = _lanes(state, octets[head:])
+        state = _lanes(state, octets[head:], lanes)
     return ~state & 0xFFFFFFFF
 
 
-def _lanes(state: int, octets: npt.NDArray[np.uint8]) -> int:
+@cache
+def _wide_tables() -> tuple[_States, _States]:
+    """Feedback of four bytes: of the first two, and of the last two.
+
+    The shift is linear over GF(2) too, so that the feedback of several bytes is the sum of that of each. After four
+    bytes, what is left of the state before is its sign.
+    """
+    table = _table()
+    first = table[np.arange(1 << 16) & 0xFF]
+    last = table[first & 0xFF] ^ (first >> 8) ^ table[np.arange(1 << 16) >> 8]
+    return last[last & 0xFFFF] ^ (last >> 16), last
+
+
+def _lanes(state: int, octets: npt.NDArray[np.uint8], lanes: int) -> int:
     """Go on over many bytes: each lane a piece of them from state 0, for a step is linear over GF(2).
 
     32 lanes more, one for each bit of a state and with zeros for bytes, give the map that a whole piece of zeros is.
     """
-    table = _table()
-    pieces = np.zeros((len(octets) // _LANES, _LANES + 32), np.int32)
-    pieces[:, :_LANES] = octets.reshape(_LANES, -1).T
-    states = np.zeros(_LANES + 32, np.int32)
-    states[_LANES:] = (np.uint32(1) << np.arange(32, dtype=np.uint32)).view(np.int32)
-    for column in pieces:
-        states = table[(states ^ column) & 0xFF] ^ (states >> 8)
-    images = states[_LANES:].tolist()
-    tables = [[_combine(images[8 * byte : 8 * byte + 8], octet) for octet in range(256)] for byte in range(4)]
-    first, second, third, fourth = tables
-    for lane in states[:_LANES].tolist():
+    first, last = _wide_tables()
+    pieces = np.zeros((len(octets) // (4 * lanes), lanes + 32), np.int32)
+    pieces[:, :lanes] = octets.view(np.dtype("<i4")).reshape(lanes, -1).T
+    states = np.zeros(lanes + 32, np.int32)
+    states[lanes:] = (np.uint32(1) << np.arange(32, dtype=np.uint32)).view(np.int32)
+    for words in pieces:
+        np.bitwise_xor(words, states, out=words)
+        states >>= 31
+        states ^= first[words & 0xFFFF]
+        states ^= last[(words >> 16) & 0xFFFF]
+    images = states[lanes:].tolist()
+    low, second, third, high = (_combinations(images[8 * byte : 8 * byte + 8]) for byte in range(4))
+    for lane in states[:lanes].tolist():
         state = (
-            first[state & 0xFF] ^ second[state >> 8 & 0xFF] ^ third[state >> 16 & 0xFF] ^ fourth[state >> 24 & 0xFF]
-        ) ^ lane
+            low[state & 0xFF] ^ second[state >> 8 & 0xFF] ^ third[state >> 16 & 0xFF] ^ high[state >> 24 & 0xFF] ^ lane
+        )
     return state
 
 
-def _combine(images: list[int], bits: int) -> int:
-    total = 0
-    for i, image in enumerate(images):
-        if bits >> i & 1:
-            total ^= image
-    return total
+def _combinations(images: list[int]) -> list[int]:
+    """Sum the images of the bits of every byte."""
+    sums = [0]
+    for image in images:
+        sums += [total ^ image for total in sums]
+    return sums
