@@ -1,7 +1,8 @@
 """The kernels as things that can be enqueued: a matrix (or several), bound to a layout, applied to device blocks."""
 
 import threading
-from typing import Final, Literal, Protocol
+from abc import ABC, abstractmethod
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ from gfcode.errors import BlockError, EngineUnavailableError
 from gfcode.kernels.cuda.blocks import DeviceBlocks, Resident
 from gfcode.kernels.cuda.context import Context
 from gfcode.kernels.cuda.device import Stream
-from gfcode.kernels.cuda.launch import Build, Launch, Problem, Tuning, bitmatmul_launch, planes_of, xor_launch
+from gfcode.kernels.cuda.launch import Launch, Problem, Tuning, bitmatmul_launch, planes_of, xor_launch
 from gfcode.kernels.cuda.operands import bit_rows, pack
 from gfcode.kernels.cuda.work import Work
 from gfcode.kernels.cuda.xor_lowering import accumulate, horner_step, three_input_xors
@@ -31,37 +32,6 @@ KernelKind = Literal["matrix", "program", "horner"]
 #: instruction cache and takes the compiler minutes.
 _MOST_WORDS: Final = 190
 _MOST_XORS: Final = 6000
-
-
-class Runner(Protocol):
-    """A product that can be enqueued."""
-
-    @property
-    def kernel(self) -> KernelKind:
-        """Which kernel runs."""
-        ...
-
-    def enqueue(
-        self,
-        inputs: DeviceBlocks,
-        outputs: DeviceBlocks,
-        stream: Stream,
-        which: npt.NDArray[np.uint32] | None = None,
-        tuning: Tuning | None = None,
-    ) -> None:
-        """Enqueue one launch on a stream; nothing waits.
-
-        Parameters
-        ----------
-        inputs, outputs : DeviceBlocks
-            Checked by the caller.
-        stream : Stream
-        which : ndarray of uint32, shape (stripes,), optional
-            The matrix of each stripe, where there are several.
-        tuning : Tuning, optional
-            Instead of what the tuner found.
-        """
-        ...
 
 
 def _problem(layout: Layout, inputs: DeviceBlocks, outputs: DeviceBlocks) -> Problem:
@@ -88,7 +58,77 @@ def _work(context: Context, problem: Problem, inputs: DeviceBlocks, outputs: Dev
     return work
 
 
-class MatrixRunner:
+class Runner(ABC):
+    """A product that can be enqueued.
+
+    Parameters
+    ----------
+    context : Context
+    layout : Layout
+    """
+
+    #: Which kernel runs.
+    kernel: KernelKind
+    #: Matrices among which a stripe may choose; none where the matrix is part of the kernel.
+    matrices = 0
+
+    def __init__(self, context: Context, layout: Layout) -> None:
+        self._context = context
+        self._layout = layout
+
+    @abstractmethod
+    def _configure(self, problem: Problem, tuning: Tuning) -> Launch:
+        """Choose the kernel's configuration."""
+
+    def _operands_for(self, build: Build, stream: Stream) -> tuple[Resident, Resident]:
+        """Return the matrices, where they are data, and which sets of their operands have a one."""
+        raise NotImplementedError
+
+    def launch_for(self, problem: Problem, tuning: Tuning | None = None) -> Launch:
+        """Return the configuration for a problem: as tuned, or as given."""
+        return self._configure(problem, self._context.tuning.lookup(self.kernel, problem) if tuning is None else tuning)
+
+    def enqueue(
+        self,
+        inputs: DeviceBlocks,
+        outputs: DeviceBlocks,
+        stream: Stream,
+        which: npt.NDArray[np.uint32] | None = None,
+        tuning: Tuning | None = None,
+    ) -> None:
+        """Enqueue one launch on a stream; nothing waits.
+
+        Parameters
+        ----------
+        inputs, outputs : DeviceBlocks
+            Checked by the caller.
+        stream : Stream
+        which : ndarray of uint32, shape (stripes,), optional
+            The matrix of each stripe, where there are several.
+        tuning : Tuning, optional
+            Instead of what the tuner found.
+        """
+        problem = _problem(self._layout, inputs, outputs)
+        launch = self.launch_for(problem, tuning)
+        work = _work(self._context, problem, inputs, outputs, stream)
+        if self.matrices:
+            operands, live = self._operands_for(launch.build, stream)
+            work.matrix, work.live = operands.address, live.address
+        chosen = None if which is None else self._chosen(which, inputs.stripes, stream)
+        work.which = 0 if chosen is None else chosen.address
+        self._context.launch(launch, work, stream)
+
+    def _chosen(self, which: npt.NDArray[np.uint32], stripes: int, stream: Stream) -> Resident:
+        if not self.matrices:
+            raise BlockError("an XOR kernel has one matrix for all stripes; use the matrix-product kernel")
+        if which.shape != (stripes,):
+            raise BlockError(f"{stripes} stripes need as many matrix numbers, not {which.shape}")
+        if which.size and which.max() >= self.matrices:
+            raise BlockError(f"there are {self.matrices} matrices, so that there is no number {which.max()}")
+        return Resident(self._context.device, which.astype(np.uint32), stream)
+
+
+class MatrixRunner(Runner):
     """The matrix-product kernel with one matrix, or with several of one shape of which each stripe uses one.
 
     Parameters
@@ -102,16 +142,11 @@ class MatrixRunner:
     kernel: KernelKind = "matrix"
 
     def __init__(self, context: Context, layout: Layout, bits: _Bits) -> None:
-        self._context = context
-        self._layout = layout
+        super().__init__(context, layout)
         self._rows = bit_rows(bits, layout.w)
+        self.matrices = int(self._rows.shape[0])
         self._operands: dict[tuple[object, ...], tuple[Resident, Resident]] = {}
         self._lock = threading.Lock()
-
-    @property
-    def matrices(self) -> int:
-        """Number of matrices."""
-        return int(self._rows.shape[0])
 
     def _operands_for(self, build: Build, stream: Stream) -> tuple[Resident, Resident]:
         key = (stream, *(build.define(name) for name in ("COLUMNS", "PIECES", "SLICED", "OPERANDS_U8")))
@@ -122,65 +157,22 @@ class MatrixRunner:
                 self._operands[key] = (Resident(device, packed.words, stream), Resident(device, packed.live, stream))
             return self._operands[key]
 
-    def enqueue(
-        self,
-        inputs: DeviceBlocks,
-        outputs: DeviceBlocks,
-        stream: Stream,
-        which: npt.NDArray[np.uint32] | None = None,
-        tuning: Tuning | None = None,
-    ) -> None:
-        """Enqueue one launch on a stream; nothing waits."""
-        problem = _problem(self._layout, inputs, outputs)
-        if tuning is None:
-            tuning = self._context.tuning.lookup(self.kernel, problem)
-        launch = bitmatmul_launch(problem, self._context.device.info, tuning)
-        words, live = self._operands_for(launch.build, stream)
-        work = _work(self._context, problem, inputs, outputs, stream)
-        work.matrix, work.live = words.address, live.address
-        if which is not None:
-            if which.shape != (inputs.stripes,):
-                raise BlockError(f"{inputs.stripes} stripes need as many matrix numbers, not {which.shape}")
-            if which.size and which.max() >= self.matrices:
-                raise BlockError(f"there are {self.matrices} matrices, so that there is no number {which.max()}")
-            chosen = Resident(self._context.device, which.astype(np.uint32), stream)
-            work.which = chosen.address
-        self._context.launch(launch, work, stream)
+    def _configure(self, problem: Problem, tuning: Tuning) -> Launch:
+        return bitmatmul_launch(problem, self._context.device.info, tuning)
 
 
-class _XorRunner:
+class _XorRunner(Runner):
     """An XOR kernel with a generated header."""
 
-    kernel: KernelKind
     _source: str
 
     def __init__(self, context: Context, layout: Layout, text: str, live: int) -> None:
-        self._context = context
-        self._layout = layout
+        super().__init__(context, layout)
         self._text = text
         self._live = live
 
-    def launch_for(self, problem: Problem, tuning: Tuning | None = None) -> Launch:
-        """Return the configuration for a problem."""
-        if tuning is None:
-            tuning = self._context.tuning.lookup(self.kernel, problem)
+    def _configure(self, problem: Problem, tuning: Tuning) -> Launch:
         return xor_launch(problem, self._context.device.info, self._source, self._text, self._live, tuning)
-
-    def enqueue(
-        self,
-        inputs: DeviceBlocks,
-        outputs: DeviceBlocks,
-        stream: Stream,
-        which: npt.NDArray[np.uint32] | None = None,
-        tuning: Tuning | None = None,
-    ) -> None:
-        """Enqueue one launch on a stream; nothing waits."""
-        if which is not None:
-            raise BlockError("an XOR kernel has one matrix for all stripes; use the matrix-product kernel")
-        problem = _problem(self._layout, inputs, outputs)
-        launch = self.launch_for(problem, tuning)
-        work = _work(self._context, problem, inputs, outputs, stream)
-        self._context.launch(launch, work, stream)
 
 
 def _plane_bits(bits: _Bits, layout: Layout) -> _Bits:

@@ -5,6 +5,8 @@ import ctypes.util
 import functools
 from collections.abc import Mapping, Sequence
 
+from tests.gpu.runtime_compiler import compile_by
+
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:
@@ -31,28 +33,10 @@ def missing() -> str | None:
 
 
 def compile_code(source: str, headers: Mapping[str, str], options: Sequence[str]) -> bytes:
-    """Compile as the engine does through CuPy; the log is the error."""
-    library, program, size = _library(), ctypes.c_void_p(), ctypes.c_size_t()
+    """Compile to a code object; the log is the error."""
+    library = _library()
     assert library is not None
-    names = (ctypes.c_char_p * len(headers))(*(name.encode() for name in headers))
-    texts = (ctypes.c_char_p * len(headers))(*(text.encode() for text in headers.values()))
-    library.hiprtcCreateProgram(
-        ctypes.byref(program), source.encode(), b"kernel.cu", ctypes.c_int(len(headers)), texts, names
-    )
-    try:
-        flags = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-        code = library.hiprtcCompileProgram(program, ctypes.c_int(len(options)), flags)
-        if code:
-            library.hiprtcGetProgramLogSize(program, ctypes.byref(size))
-            log = ctypes.create_string_buffer(size.value + 1)
-            library.hiprtcGetProgramLog(program, log)
-            raise AssertionError(log.value.decode() or f"error {code}")
-        library.hiprtcGetCodeSize(program, ctypes.byref(size))
-        image = ctypes.create_string_buffer(size.value)
-        library.hiprtcGetCode(program, image)
-        return image.raw
-    finally:
-        library.hiprtcDestroyProgram(ctypes.byref(program))
+    return compile_by(library, "hiprtc", "Code", source, headers, options)
 
 
 def note(image: bytes, name: str) -> int:

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.gpu.runtime_compiler import compile_by
+
 
 def _wheel_files(pattern: str) -> list[Path]:
     spec = importlib.util.find_spec("nvidia")
@@ -41,26 +43,8 @@ def version() -> tuple[int, int]:
 
 
 def compile_cubin(source: str, headers: Mapping[str, str], options: Sequence[str]) -> bytes:
-    """Compile as the engine does through CuPy; the log is the error."""
-    library, program, size = _library(), ctypes.c_void_p(), ctypes.c_size_t()
-    names = (ctypes.c_char_p * len(headers))(*(name.encode() for name in headers))
-    texts = (ctypes.c_char_p * len(headers))(*(text.encode() for text in headers.values()))
-    library.nvrtcCreateProgram(
-        ctypes.byref(program), source.encode(), b"kernel.cu", ctypes.c_int(len(headers)), texts, names
-    )
-    try:
-        flags = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-        if library.nvrtcCompileProgram(program, ctypes.c_int(len(options)), flags):
-            library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-            log = ctypes.create_string_buffer(size.value)
-            library.nvrtcGetProgramLog(program, log)
-            raise AssertionError(log.value.decode())
-        library.nvrtcGetCUBINSize(program, ctypes.byref(size))
-        image = ctypes.create_string_buffer(size.value)
-        library.nvrtcGetCUBIN(program, image)
-        return image.raw
-    finally:
-        library.nvrtcDestroyProgram(ctypes.byref(program))
+    """Compile to machine code; the log is the error."""
+    return compile_by(_library(), "nvrtc", "CUBIN", source, headers, options)
 
 
 @dataclass(frozen=True)
