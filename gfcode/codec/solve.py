@@ -87,4 +87,4 @@ def _product(field: Field, left: _Values, right: _Values) -> _Values:
     if field.w > _TABLES:
         return np.asarray(field.dot(left, right))
     products = field.exp_table[field.log_table[left][:, :, None] + field.log_table[right]]
-    return np.bitwise_xor.reduce(products, axis=1)
+    return np.asarray(np.bitwise_xor.reduce(products, axis=1))

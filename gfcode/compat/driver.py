@@ -227,10 +227,12 @@ class ECPyECLibDriver:
 
     def _same_length(self, method: str, payloads: "Iterable[Buffer]") -> list[Octets]:
         """Hold fragments to one length, with PyECLib's messages and positions: 0 for the first, 2 for the second."""
-        fragments = [given if type(given) is bytes else octets_of(given) for given in payloads]
-        if None in fragments:
-            position = fragments.index(None)
-            raise error("ECInvalidParameter", f"fragment {position} is no bytes and no contiguous buffer")
+        fragments: list[Octets] = []
+        for position, given in enumerate(payloads):
+            octets = given if type(given) is bytes else octets_of(given)
+            if octets is None:
+                raise error("ECInvalidParameter", f"fragment {position} is a {type(given).__name__}, not bytes")
+            fragments.append(octets)
         if not fragments:
             raise error("ECDriverError", f"No fragments payload in ECPyECLibDriver.{method}")
         message = f"Invalid fragment payload in ECPyECLibDriver.{method}"

@@ -142,7 +142,7 @@ class Stripe:
         if size:
             outputs = [address_of(made) + row * size for row in range(len(made))]
             self._run(fragments, plan, size, outputs, made)
-        return dict(zip(plan.want, map(memoryview, made), strict=True))
+        return {index: made[row].data for row, index in enumerate(plan.want)}
 
     def rebuild_fragments(
         self, fragments: Mapping[int, Octets], plan: Plan, size: int, length: int
