@@ -4,7 +4,7 @@ For each field (w, polynomial): a word for each constant from 1 on, two hexadeci
 are the mask of the inputs that it sums; "-" for none.
 """
 
-__all__ = ["SHARED"]
+__all__ = ["COSTS", "SHARED"]
 
 SHARED: dict[tuple[int, int], str] = {
     (8, 0x11D): (
@@ -27,5 +27,14 @@ SHARED: dict[tuple[int, int], str] = {
         "8945ab55 a85456aa 8a9aabde 159555 25320ac897 5457676edc 525edeff 4cccddeed7 c1cddf 90238c 07c748e3b0 06 "
         "434f50 31398cce 294ace739e 1125 86518faf 3246b64fdf 81163e 139b84a6 030f3fbf 071fe0fe 071fdfff 858d9f5f70 "
         "071f7f 34112853e7 13211f5f 4324c7 071f 21b1bdff 989edfefa7 2535465ead 131f9f"
+    ),
+}
+
+#: XORs of three operands of these programs: a hexadecimal digit for each constant from 1 on.
+COSTS: dict[tuple[int, int], str] = {
+    (8, 0x11D): (
+        "88a9cbcbccecedebccdcceecddedeefdcdbccecdddceeeecdcdeededdeefdfddddcdba9dedeeeccdcdcdfcdeeeedeeedddfcefedeedcde"
+        "eceddeddeeeddeeedeedfdfcedecebc8aeedededdeeddcdccdedeedccdcfebcccfdecdfdddeededdedcddedfdcbedfeefdfeeedddcccfe"
+        "ceecddedceeeecdddddeefddceceefdddee"
     ),
 }

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from gfcode.kernels.simd.multiplier_data import SHARED
+from gfcode.kernels.simd.multiplier_data import COSTS, SHARED
 
 __all__ = ["Multiplier", "multiplier_costs", "multipliers"]
 
@@ -161,4 +161,7 @@ def multipliers(w: int, polynomial: int) -> tuple[Multiplier, ...]:
 @cache
 def multiplier_costs(w: int, polynomial: int) -> npt.NDArray[np.intp]:
     """XORs of three operands for the constants 1 .. 2^w - 1."""
+    known = COSTS.get((w, polynomial))  # to plan a product takes no programs: they are in the compiled kernel
+    if known is not None:
+        return np.array([int(digit, 16) for digit in known], np.intp)
     return np.array([program.cost for program in multipliers(w, polynomial)], np.intp)
