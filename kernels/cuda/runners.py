@@ -11,7 +11,7 @@ from gfcode.errors import BlockError, EngineUnavailableError
 from gfcode.kernels.cuda.blocks import DeviceBlocks, Resident
 from gfcode.kernels.cuda.context import Context
 from gfcode.kernels.cuda.device import Stream
-from gfcode.kernels.cuda.launch import Launch, Problem, Tuning, bitmatmul_launch, planes_of, xor_launch
+from gfcode.kernels.cuda.launch import Build, Launch, Problem, Tuning, bitmatmul_launch, planes_of, xor_launch
 from gfcode.kernels.cuda.operands import bit_rows, pack
 from gfcode.kernels.cuda.work import Work
 from gfcode.kernels.cuda.xor_lowering import accumulate, horner_step, three_input_xors
