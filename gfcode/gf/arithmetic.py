@@ -4,7 +4,6 @@
 w ≤ 16, by carryless multiplication for w = 32. All arguments are arrays of the field's own type; they broadcast.
 """
 
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from gfcode.gf.polynomials import divide, power_mod, prime_factors
 from gfcode.gf.tables import FieldArray, apply_linear, exp_log_tables, linear_tables, product_table
+from gfcode.once import cached_property
 
 __all__ = ["Arithmetic", "TableArithmetic", "WideArithmetic"]
 

@@ -1,7 +1,6 @@
 """Fields GF(2^w): checked arithmetic on integers and NumPy arrays."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from operator import index
 from typing import SupportsIndex, overload
 
@@ -14,6 +13,7 @@ from gfcode.gf.element import Element
 from gfcode.gf.operands import Integers, Scalar, Values, reduce_exponents, result
 from gfcode.gf.polynomials import default_polynomial, divide, require_irreducible, smallest_primitive
 from gfcode.gf.tables import FieldArray, linear_tables
+from gfcode.once import cached_property
 
 __all__ = ["GF", "Field", "FieldArray"]
 

@@ -22,7 +22,6 @@ decoder of Lin, Al-Naffouri, Han and Chung (2016) takes instead transforms of al
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from gfcode.gf import Field
 from gfcode.gf.tables import FieldArray
 from gfcode.matrix.dense import Matrix
 from gfcode.matrix.subspaces import evaluate, interpolate, locator_logarithms, subspace_values
+from gfcode.once import cached_property
 from gfcode.params import MAX_ELEMENTS
 
 __all__ = ["MAX_LOGARITHM", "Decoding", "Parity", "Transformed"]

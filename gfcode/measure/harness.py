@@ -14,13 +14,13 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import metadata
 
 import numpy as np
 import numpy.typing as npt
 
 from gfcode.engine.buffers import allocate
+from gfcode.once import cached_property
 
 __all__ = ["PLACES", "ROUNDS", "Clocks", "Figure", "commit", "interleave", "machine", "pin", "place"]
 

@@ -5,7 +5,7 @@ None of them is certified here; most that are not MDS are weeded out by `certify
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import combinations
 from random import Random
 
@@ -18,6 +18,7 @@ from gfcode.gf.tables import FieldArray
 from gfcode.matrix.bitmatrix import element_ones
 from gfcode.matrix.dense import Matrix
 from gfcode.matrix.generator import parity_matrix
+from gfcode.once import cached_property
 
 __all__ = ["Candidate", "Weights", "cauchy", "mutate", "polynomials", "powers", "stock"]
 

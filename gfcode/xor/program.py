@@ -8,10 +8,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from gfcode.errors import ParameterError
+from gfcode.once import cached_property
 
 __all__ = ["ZERO", "XorProgram"]
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from gfcode.kernels.simd.straight import MAX_ELEMENTS, StraightKernel
 from gfcode.kernels.simd.target import Target
 from gfcode.kernels.simd.words import MAX_ROWS, WordsKernel
 from gfcode.matrix.bitmatrix import expand
+from gfcode.once import cached_property
 
 __all__ = ["PACKET", "Planner", "Step", "Steps", "Way", "refusal"]
 

@@ -13,7 +13,6 @@ import hashlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,7 @@ from gfcode.gf import GF
 from gfcode.kernels.simd.assembly import Function
 from gfcode.kernels.simd.multipliers import multiplier_costs, multipliers
 from gfcode.kernels.simd.target import Target
+from gfcode.once import cached_property
 
 __all__ = ["MAX_ELEMENTS", "StraightKernel"]
 
