@@ -7,6 +7,7 @@ The last line of output is a JSON object of outcomes by test.
 """
 
 import argparse
+import importlib.metadata
 import importlib.util
 import json
 import subprocess
@@ -56,11 +57,23 @@ def fetch(folder: Path) -> Path:
 
 
 def install_in_place_of_pyeclib(source: Path) -> None:
-    """Make `import pyeclib.ec_iface` and `import pyeclib_c` mean gfcode, in this process."""
+    """Make `import pyeclib.ec_iface` and `import pyeclib_c` mean gfcode, in this process.
+
+    A wheel of PyECLib that is installed beside is hidden with its record: its command asks that for a liberasurecode
+    that came in the wheel, and there is none in what stands here for it.
+    """
     package = types.ModuleType("pyeclib")
     package.__path__ = [str(source / "src" / "pyeclib")]
     interface: Any = gfcode.compat.pyeclib
     package.ec_iface = interface  # type: ignore[attr-defined] # a module object made by hand
+    record_of = importlib.metadata.files
+
+    def files(distribution_name: str) -> Any:
+        if distribution_name == "pyeclib":
+            raise importlib.metadata.PackageNotFoundError(distribution_name)
+        return record_of(distribution_name)
+
+    importlib.metadata.files = files
     sys.modules.update({"pyeclib": package, "pyeclib.ec_iface": interface, "pyeclib_c": pyeclib_c_on_driver})
 
 
