@@ -13,6 +13,7 @@ from gfcode.pipeline.discovery import StrPath, find_set
 from gfcode.pipeline.files import named_errors
 from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.metadata import check_file_name
+from gfcode.pipeline.names import shard_index
 from gfcode.pipeline.publication import Temporaries
 from gfcode.pipeline.recover import LazyCodec, rebuild, short_slots
 from gfcode.pipeline.report import DecodeReport, FrameStatus, Progress, listed
@@ -159,9 +160,13 @@ class _Run:
         missing = [index for index in range(metadata.n) if not (shards.files[index] or shards.extra[index])]
         left = metadata.n - len(missing)
         if left < metadata.k:
+            unused = [
+                f"; {stray.path} is not used: {stray.reason}" for stray in shards.found.strays
+                if shard_index(os.path.basename(stray.path), metadata.name) in missing
+            ]  # fmt: skip
             raise UnrecoverableError(
                 f"all {shards.stripes} stripes of {metadata.name!r} are beyond repair: {left} shards are here and "
-                f"{metadata.k} are needed; missing are shards {listed(missing)}"
+                f"{metadata.k} are needed; missing are shards {listed(missing)}{''.join(unused[:1])}"
             )
 
     def decode(self, sink: Sink) -> None:

@@ -134,6 +134,11 @@ def test_files_that_cannot_be_opened_any_more(files: FileSet, monkeypatch: pytes
     reasons = {stray.reason for stray in report.strays}
     assert reasons == {f"lost while the set was looked at: {os.strerror(number)}"}
     assert files.verify().state == "repairable"
+    lost.add(str(files.paths[2]))
+    with pytest.raises(
+        UnrecoverableError, match=rf"missing are shards 0, 2, 4; .*000\.gfs is not used: .*{reasons.pop()}"
+    ):
+        files.decode()
 
 
 def test_too_many_lost_on_the_way(files: FileSet, monkeypatch: pytest.MonkeyPatch) -> None:
