@@ -48,12 +48,17 @@ class StreamSink:
     def put(self, number: int, batch: Batch, stop: threading.Event) -> None:
         """Write when all smaller batches are written."""
         self._turns.wait(number, stop)
-        for view in batch.data_views():
-            rest = view
-            while rest:
-                with named_errors(self._stream):
-                    written = self._stream.write(rest)
-                if written is None:
-                    raise BlockingIOError("the output is a non-blocking stream that is full; use a blocking one")
-                rest = rest[written:]
+        with named_errors(self._stream):
+            taken = all(map(self._write, batch.data_views()))
+        if not taken:
+            raise BlockingIOError("the output is a non-blocking stream that is full; use a blocking one")
         self._turns.done()
+
+    def _write(self, view: memoryview) -> bool:
+        """Write all of a buffer; return False where the stream takes no more at the moment."""
+        while view:
+            written = self._stream.write(view)
+            if written is None:
+                return False
+            view = view[written:]
+        return True
