@@ -1,5 +1,6 @@
 """`gfcode repair`: write lost and damaged shards anew."""
 
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,8 @@ __all__ = ["command", "repair_lines"]
     "--out",
     type=NamedPath(file_okay=False),
     metavar="DIR",
-    help="Directory for all repaired shards; the damaged ones stay as they are.  [default: in their places]",
+    help="Directory for all repaired shards, which stand below it as their sets do below PATH; the damaged ones stay as "
+    "they are.  [default: in their places]",
 )
 @set_option
 @key_option
@@ -62,8 +64,9 @@ def command(
     from gfcode.pipeline.repair import repair_found
 
     def repair(one: "Found", progress: "Progress | None") -> "RepairReport":
+        place = None if out is None else os.path.join(out, one.below)
         return repair_found(
-            one, out=out, deep=deep, engine=engine, threads=threads, durable=durable, progress=progress,
+            one, out=place, deep=deep, engine=engine, threads=threads, durable=durable, progress=progress,
             started=time.perf_counter(),
         )  # fmt: skip
 

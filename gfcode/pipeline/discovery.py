@@ -36,6 +36,8 @@ class Found:
     strays : list of Stray
     directories : list of str
         Directories that the caller named.
+    below : str
+        Path from the directory that the caller named to that of the set's first file; empty where they are the same.
     """
 
     metadata: Metadata
@@ -45,6 +47,7 @@ class Found:
     notes: dict[str, list[str]]
     strays: list[Stray]
     directories: list[str] = field(default_factory=list)
+    below: str = ""
 
     @property
     def present(self) -> int:

@@ -131,6 +131,8 @@ def _grouped(
         alone = sum(other.name == metadata.name for other in sets.values()) == 1
         own = [c for c in unknown[metadata.name] if alone or os.path.dirname(c.path) in places]
         found_set = assemble(metadata, by_set[known] + own, sets, [], _directories(places, listing.named))
+        first = next((c.path for files in found_set.files for c in files), "")
+        found_set.below = _below(os.path.dirname(first), listing.named)
         taken.update(c.path for files in (*found_set.files, *found_set.extra) for c in files)
         result.sets.append(found_set)
     if set_id is None:
@@ -211,16 +213,25 @@ def _directories(places: set[str], named: Sequence[str]) -> list[str]:
 
     They do where every shard lies in the same place below one of them: `a/photos` and `b/photos` for `a`, `b`.
     """
-    below: set[str] = set()
-    for place in places:
-        above = [path for path in named if place == path or place.startswith(os.path.join(path, ""))]
-        if not above:
-            return []
-        below.add(os.path.relpath(place, max(above, key=len)))
+    if not all(_above(place, named) for place in places):
+        return []
+    below = {_below(place, named) for place in places}
     if len(below) != 1:
         return []
     (relative,) = below
-    return [path if relative == "." else os.path.join(path, relative) for path in named]
+    return [os.path.join(path, relative) if relative else path for path in named]
+
+
+def _above(place: str, named: Sequence[str]) -> list[str]:
+    """Return those of the named directories that are a directory or above it."""
+    return [path for path in named if place == path or place.startswith(os.path.join(path, ""))]
+
+
+def _below(place: str, named: Sequence[str]) -> str:
+    """Return the path to a directory from the nearest named one above it; empty where there is none."""
+    above = _above(place, named)
+    relative = os.path.relpath(place, max(above, key=len)) if above else "."
+    return "" if relative == "." else relative
 
 
 def _add_lost(result: FoundSets, candidates: Iterable[Candidate], sets: dict[bytes, Metadata], taken: set[str]) -> None:

@@ -65,8 +65,10 @@ def walk(
     Raises
     ------
     ParameterError
-        If two things that were named would have one relative path.
+        If two things that were named would have one relative path, or a pattern is empty.
     """
+    if not all(exclude):
+        raise ParameterError("an empty pattern excludes nothing; leave it out")
     avoided = {_identity(path) for path in avoid}
     taken: dict[str, str] = {}
     for source in map(os.fsdecode, sources):

@@ -335,6 +335,8 @@ def test_many_small_files_are_published_in_groups(tree: Path, gfcode: Runner, mo
         (["-", "--archive", "--name", "x"], "stdin cannot be put into an archive"),
         (["-", "--update", "--name", "x"], "--name goes with one file"),
         (["-", "--update"], "not with stdin"),
+        (["in", "--exclude", ""], "an empty pattern excludes nothing"),
+        (["in", "--archive", "--name", "x", "--exclude", ""], "an empty pattern excludes nothing"),
         ([], "Missing argument"),
     ],
 )

@@ -67,6 +67,25 @@ def test_a_wiped_directory_gets_its_shards_back(tree: Path, gfcode: Runner) -> N
     assert contents(Path()) == original
 
 
+def test_repaired_shards_elsewhere_stand_as_their_sets_do(tree: Path, gfcode: Runner) -> None:
+    """Two sets of one name must not meet there."""
+    encode(gfcode, "in", "--out", "d")
+    original = contents(Path("d"))
+    Path("d/in/a.001.gfs").unlink()
+    Path("d/in/sub/a.001.gfs").unlink()
+    corrupt(Path("d/in/sub/deep/b.txt.002.gfs"), 4700)
+    before = contents(Path("d"))
+    names = ("in/a.001.gfs", "in/sub/a.001.gfs", "in/sub/deep/b.txt.002.gfs")
+    for _ in range(2):
+        assert gfcode("repair", "d", "--out", "fixed").code == 0
+        assert contents(Path("fixed")) == {name: original[name] for name in names}
+    assert contents(Path("d")) == before
+    assert gfcode("repair", "d/in/sub/deep", "--out", "one").code == 0
+    assert set(contents(Path("one"))) == {"b.txt.002.gfs"}
+    assert gfcode("repair", *map(str, Path("d/in/sub/deep").iterdir()), "--out", "two").code == 0
+    assert set(contents(Path("two"))) == {"b.txt.002.gfs"}
+
+
 def test_one_set_far_down_is_shown_as_one(tree: Path, gfcode: Runner) -> None:
     encode(gfcode, "in/sub/deep", "--out", "d")
     done = gfcode("verify", "d")
