@@ -32,8 +32,8 @@ __all__ = ["command", "repair_lines"]
     "--out",
     type=NamedPath(file_okay=False),
     metavar="DIR",
-    help="Directory for all repaired shards, which stand below it as their sets do below PATH; the damaged ones stay as "
-    "they are.  [default: in their places]",
+    help="Directory for all repaired shards, which stand below it as their sets do below PATH; the damaged ones stay "
+    "as they are.  [default: in their places]",
 )
 @set_option
 @key_option
