@@ -19,7 +19,7 @@ from gfcode.cli.options import (
 from gfcode.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from gfcode.pipeline.report import DecodeReport
+    from gfcode.pipeline.outcomes import DecodeReport
 
 __all__ = ["command"]
 

@@ -19,7 +19,8 @@ from gfcode.cli.progress import progress_bar
 from gfcode.errors import GFCodeError
 
 if TYPE_CHECKING:
-    from gfcode.pipeline.report import DecodeReport, EncodeReport, Progress, RepairReport, SetReport, SetState
+    from gfcode.pipeline.outcomes import DecodeReport, EncodeReport, RepairReport
+    from gfcode.pipeline.report import Progress, SetReport, SetState
 
 __all__ = ["Step", "command", "damage"]
 

@@ -22,7 +22,7 @@ from gfcode.cli.options import (
 from gfcode.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from gfcode.pipeline.report import EncodeReport
+    from gfcode.pipeline.outcomes import EncodeReport
     from gfcode.pipeline.tree_report import Encoded
 
 __all__ = ["command", "encoded_line"]

@@ -21,7 +21,8 @@ from gfcode.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from gfcode.pipeline.discovery import Found
-    from gfcode.pipeline.report import Progress, RepairReport
+    from gfcode.pipeline.outcomes import RepairReport
+    from gfcode.pipeline.report import Progress
 
 __all__ = ["command", "repair_lines"]
 

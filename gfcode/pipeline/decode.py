@@ -14,9 +14,10 @@ from gfcode.pipeline.files import named_errors
 from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.metadata import check_file_name
 from gfcode.pipeline.names import shard_index
+from gfcode.pipeline.outcomes import DecodeReport
 from gfcode.pipeline.publication import Temporaries
 from gfcode.pipeline.recover import LazyCodec, rebuild, short_slots
-from gfcode.pipeline.report import DecodeReport, FrameStatus, Progress, listed
+from gfcode.pipeline.report import FrameStatus, Progress, listed
 from gfcode.pipeline.shardset import ShardSet
 from gfcode.pipeline.sink import FileSink, Sink, StreamSink
 from gfcode.pipeline.verify import read_sound, survey

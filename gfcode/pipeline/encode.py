@@ -19,9 +19,10 @@ from gfcode.pipeline.frame import FrameHash, Hashes
 from gfcode.pipeline.keys import checksum_for, every_hash
 from gfcode.pipeline.layout import DEFAULT_FRAME, block_length_for
 from gfcode.pipeline.metadata import MAX_SHARDS, Metadata, check_file_name, describe, new_set_id
+from gfcode.pipeline.outcomes import EncodeReport
 from gfcode.pipeline.probe import open_regular
 from gfcode.pipeline.publication import Check, Temporaries
-from gfcode.pipeline.report import EncodeReport, Progress
+from gfcode.pipeline.report import Progress
 from gfcode.pipeline.source import FileSource, Source, StreamSource
 from gfcode.pipeline.targets import check_targets, is_interrupted, made_directories, shard_targets
 from gfcode.pipeline.workers import Meter, run_workers, usable_threads

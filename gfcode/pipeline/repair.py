@@ -26,10 +26,11 @@ from gfcode.pipeline.loader import Loader
 from gfcode.pipeline.locks import locked_directories, remove_if_abandoned
 from gfcode.pipeline.metadata import check_file_name
 from gfcode.pipeline.names import shard_name
+from gfcode.pipeline.outcomes import RepairedShard, RepairReport
 from gfcode.pipeline.place import places_of_new
 from gfcode.pipeline.probe import open_regular, read_metadata
 from gfcode.pipeline.recover import LazyCodec, rebuild
-from gfcode.pipeline.report import FrameStatus, Progress, RepairedShard, RepairReport, SetReport, ranges
+from gfcode.pipeline.report import FrameStatus, Progress, SetReport, ranges
 from gfcode.pipeline.shardset import OpenShard, ShardSet
 from gfcode.pipeline.targets import make_directory, remove_empty
 from gfcode.pipeline.verify import survey, total_bytes

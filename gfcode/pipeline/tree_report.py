@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gfcode.pipeline.report import EncodeReport
+from gfcode.pipeline.outcomes import EncodeReport
 
 __all__ = ["Encoded", "TreeReport"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gfcode.pipeline.report import DecodeReport, RepairReport
+from gfcode.pipeline.outcomes import DecodeReport, RepairReport
 from tests.cli.conftest import Runner
 
 

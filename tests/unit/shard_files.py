@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gfcode.pipeline import decode_file, encode_file, repair_set, verify_set
+from gfcode.pipeline.outcomes import DecodeReport, EncodeReport, RepairReport
 from gfcode.pipeline.probe import read_metadata
-from gfcode.pipeline.report import DecodeReport, EncodeReport, FrameStatus, RepairReport, SetReport
+from gfcode.pipeline.report import FrameStatus, SetReport
 
 __all__ = ["SMALL_FRAME", "FileSet", "make_set", "random_bytes"]
 
