@@ -36,13 +36,23 @@ _loaded: dict[str, Engine | EngineUnavailableError] = {}
 _loading = threading.RLock()
 
 
+# The interpreter locks a module that is being imported, and a child that was forked meanwhile could never import it. So
+# a fork waits for an engine that another thread is loading. (The lock is looked up each time: children get new ones.)
+def _hold_lock() -> None:
+    _loading.acquire()
+
+
+def _release_lock() -> None:
+    _loading.release()
+
+
 def _renew_lock() -> None:
-    global _loading  # noqa: PLW0603 - a lock held by a thread that the child does not have would stay held forever
+    global _loading  # noqa: PLW0603 - the child's own thread holds the old one
     _loading = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(before=_hold_lock, after_in_parent=_release_lock, after_in_child=_renew_lock)
 
 
 @dataclass(frozen=True, slots=True)
