@@ -25,7 +25,12 @@ __all__ = ["PACKET", "ConstantsKernel"]
 PACKET = 64
 #: Dearer than any multiplier.
 _NEVER = 1 << 11
-_HELPERS = ("clear", "first", "sum2", "store", "stream", "ahead", "again", "finish")
+#: Prefetches of a strip are dealt out to so many rows: all at once they hold up the loads behind them.
+_PARTS = 4
+_AHEADS = tuple(f"ahead{part}" for part in range(_PARTS))
+_HELPERS = ("clear", "first", "sum2", "store", "stream", *_AHEADS, "again", "finish")
+#: Bytes to read ahead from memory.
+_FAR = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +38,8 @@ class ConstantsKernel:
     """The functions for all constants of a field, and those that load, store and loop.
 
     Symbols, with a the accumulators and d an input: `clear` sets a = 0; `first` a = d; `step<c>` a = c · a + d;
-    `turn<c>` a = c · a; `sum2` a = a + d + d'; `store` and `stream` write a; `ahead` reads ahead; `again` goes to the
-    next strip, `finish` too, for programs that stream. `name` itself is the entry.
+    `turn<c>` a = c · a; `sum2` a = a + d + d'; `store` and `stream` write a; `ahead<n>` reads a part of a later strip;
+    `again` goes to the next strip, `finish` too, for programs that stream. `name` itself is the entry.
 
     Parameters
     ----------
@@ -74,7 +79,8 @@ class _Writer:
         parts = [self._step(constant, program) for constant, program in enumerate(programs, 1)]
         parts += [self._turn(constant, program) for constant, program in enumerate(programs, 1) if constant > 1]
         parts += [self._clear(), self._first(), self._sum(), self._store("store"), self._store("stream")]
-        parts += [self._ahead(), self._again("again"), self._again("finish")]
+        parts += [self._ahead(name, part) for part, name in enumerate(_AHEADS)]
+        parts += [self._again("again"), self._again("finish")]
         return "\n".join([*parts, self._entry()])
 
     def _begin(self, name: str) -> list[str]:
@@ -155,10 +161,10 @@ class _Writer:
             self.f.store(self.kind, value, pointer, PACKET if streaming else 1, streaming=streaming)
         return self._end(values, self.f.address("%pc", 16))
 
-    def _ahead(self) -> str:
-        values = self._begin("ahead")
-        for pointer in self._planes(1):
-            self.f.prefetch(self.f.address(pointer, 1024))
+    def _ahead(self, name: str, part: int) -> str:
+        values = self._begin(name)
+        for pointer in self._planes(1)[self.w * part // _PARTS : self.w * (part + 1) // _PARTS]:
+            self.f.prefetch(self.f.address(pointer, _FAR))
         return self._end(values, self.f.address("%pc", 16))
 
     def _again(self, name: str) -> str:
@@ -201,11 +207,17 @@ class Row:
     steps : tuple of int
         The constant that multiplies the sum before each input but the first is added; then the one that multiplies the
         whole sum.
+    sums : int or None
+        Place of what is to be added to that.
+    copy : int or None
+        Place of a second output, which does not bypass the caches.
     """
 
     output: int
     inputs: tuple[int, ...]
     steps: tuple[int, ...]
+    sums: int | None = None
+    copy: int | None = None
 
 
 def chains(
@@ -230,7 +242,7 @@ def chains(
     return rows
 
 
-def bind(rows: Sequence[Row], symbols: dict[str, int], *, resume: bool = False, streaming: bool = False) -> list[int]:
+def bind(rows: Sequence[Row], symbols: dict[str, int], *, streaming: bool = False, far: bool = False) -> list[int]:
     """Write the program that computes some rows, one after the other.
 
     Parameters
@@ -238,36 +250,39 @@ def bind(rows: Sequence[Row], symbols: dict[str, int], *, resume: bool = False, 
     rows : sequence of Row
     symbols : dict
         Addresses of the functions.
-    resume : bool
-        Whether the outputs already hold sums to be added to.
     streaming : bool
-        Whether to write past the caches and to read ahead.
+        Whether to write past the caches.
+    far : bool
+        Whether to read ahead from memory.
     """
     program: list[int] = []
     for index, row in enumerate(rows):
-        program += _sum(row, symbols)
-        if resume:
-            program += [symbols["step1"], 8 * row.output]
-        if streaming and index == 0:
-            for place in sorted(row.inputs):
-                program += [symbols["ahead"], 8 * place]
+        mine = [symbols[name] for part, name in enumerate(_AHEADS) if part * len(rows) // _PARTS == index]
+        program += _sum(row, symbols, mine if far else [])
+        if row.sums is not None:
+            program += [symbols["step1"], 8 * row.sums]
+        if row.copy is not None:
+            program += [symbols["store"], 8 * row.copy]
         program += [symbols["stream" if streaming else "store"], 8 * row.output]
     return [*program, symbols["finish" if streaming else "again"], 0]
 
 
-def _sum(row: Row, symbols: dict[str, int]) -> list[int]:
-    """Compute one row in the accumulators."""
+def _sum(row: Row, symbols: dict[str, int], ahead: Sequence[int]) -> list[int]:
+    """Compute one row in the accumulators; read parts of its inputs' later strips ahead."""
     if not row.inputs:
         return [symbols["clear"]]
     program = [symbols["first"], 8 * row.inputs[0]]
+    program += [word for function in ahead for word in (function, 8 * row.inputs[0])]
     place = 1
     while place < len(row.inputs):
         if row.steps[place - 1 : place + 1] == (1, 1) and place + 1 < len(row.inputs):
             program += [symbols["sum2"], 8 * row.inputs[place], 8 * row.inputs[place + 1]]
-            place += 2
+            used = 2
         else:
             program += [symbols[f"step{row.steps[place - 1]}"], 8 * row.inputs[place]]
-            place += 1
+            used = 1
+        program += [word for read in row.inputs[place : place + used] for call in ahead for word in (call, 8 * read)]
+        place += used
     if row.steps[-1] != 1:
         program.append(symbols[f"turn{row.steps[-1]}"])
     return program

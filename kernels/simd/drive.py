@@ -21,8 +21,9 @@ from gfcode.kernels.simd.target import Target
 __all__ = ["Drive", "call", "context"]
 
 #: Places in the driver's context, in 8-byte words: how many inputs and outputs, the bytes after which to start over
-#: with the first step, whether outputs are added to, how many steps; then for each step its function and its context.
-_INPUTS, _OUTPUTS, _PIECE, _ADD, _STEPS, _HEADER = 0, 1, 2, 3, 4, 5
+#: with the first step, whether outputs are added to, how many blocks of sums there are, how many steps; then for each
+#: step its function and its context.
+_INPUTS, _OUTPUTS, _PIECE, _ADD, _SUMS, _STEPS, _HEADER = 0, 1, 2, 3, 4, 5, 6
 
 #: Places in the record of a call.
 _INPUTS_AT, _OUTPUTS_AT, _STRIPES_AT, _LENGTH_AT = 1, 3, 5, 6
@@ -33,7 +34,7 @@ call: Final[Callable[[int, int, int, int, int, int, int], bytes]] = Struct("=7q"
 
 
 def context(
-    shape: tuple[int, int], *, piece: int, add: bool, steps: Sequence[tuple[int, int]]
+    shape: tuple[int, int], *, piece: int, add: bool, sums: int, steps: Sequence[tuple[int, int]]
 ) -> npt.NDArray[np.int64]:
     """Build the driver's context.
 
@@ -44,10 +45,13 @@ def context(
         Bytes of a block after which the steps start over.
     add : bool
         Whether the steps add to the outputs. They are then given whole vectors only, each of them once.
+    sums : int
+        Blocks of one piece each that steps leave results in for later steps; their places in the row come after those
+        of the outputs. Blocks must then be whole vectors.
     steps : sequence of (int, int)
         Address of each kernel, and of its context.
     """
-    return np.array([shape[1], shape[0], piece, int(add), len(steps), *itertools.chain(*steps)], np.int64)
+    return np.array([shape[1], shape[0], piece, int(add), sums, len(steps), *itertools.chain(*steps)], np.int64)
 
 
 class Drive:
@@ -64,7 +68,10 @@ class Drive:
         given, made = f.word(plan, _INPUTS), f.word(plan, _OUTPUTS)
         piece, steps = f.word(plan, _PIECE), f.word(plan, _STEPS)
         count = f.op(f"add i64 {given}, {made}")
-        row = f.op(f"alloca ptr, i64 {f.op(f'add i64 {count}, {made}')}, align 64")
+        sums = f.word(plan, _SUMS)
+        places = f.op(f"add i64 {f.op(f'add i64 {count}, {made}')}, {sums}")
+        row = f.op(f"alloca ptr, i64 {places}, align 64")
+        kept = f.op(f"alloca i8, i64 {f.op(f'mul i64 {sums}, {piece}')}, align 64")
         # Blocks shorter than a vector are padded; so is what is left of longer ones where outputs are added to, as a
         # vector that is moved back to end with its block would be added twice.
         short = f.op(f"icmp ult i64 {length}, {width}")
@@ -87,6 +94,7 @@ class Drive:
             _place(f, _INPUTS_AT, stripe.index, row, "0", given)
             _place(f, _OUTPUTS_AT, stripe.index, row, given, made)
             with f.when(f.op(f"icmp ne i64 {whole}, 0")), f.loop("0", whole, piece) as part:
+                self._sums(f, row, kept, count, sums, piece, part.index)
                 stop = f.op(f"add i64 {part.index}, {piece}")
                 over = f.op(f"icmp ult i64 {whole}, {stop}")
                 run(part.index, f.op(f"select i1 {over}, i64 {whole}, i64 {stop}"))
@@ -100,6 +108,13 @@ class Drive:
                     block = f.pointer(row, f.op(f"add i64 {output.index}, {count}"))
                     _copy_bytes(f, copy, f.address(block, whole), rest)
         return f.text()
+
+    def _sums(self, f: Function, row: str, kept: str, first: str, sums: str, piece: str, begin: str) -> None:
+        """Lay the blocks of sums where a step at `begin` finds them."""
+        base = f.address(kept, f.op(f"sub i64 0, {begin}"))
+        with f.when(f.op(f"icmp ne i64 {sums}, 0")), f.loop("0", sums) as block:
+            place = f.op(f"getelementptr ptr, ptr {row}, i64 {f.op(f'add i64 {block.index}, {first}')}")
+            f.store("ptr", f.address(base, f.op(f"mul i64 {block.index}, {piece}")), place, 8)
 
     def _pad(self, f: Function, target: Target, row: str, scratch: str, count: str, begin: str, length: str) -> None:
         """Put a zero-padded copy of the bytes of each block from `begin` on, one vector long, in its place."""

@@ -131,7 +131,7 @@ class SimdEngine:
             bound.append((symbols[step.kernel.name], address_of(context)))
         if self._drive is None:
             self._drive = _CALL(self._compiler.address(drive.Drive()))
-        plan = drive.context(shape, piece=steps.piece, add=steps.add, steps=bound)
+        plan = drive.context(shape, piece=steps.piece, add=steps.add, sums=steps.sums, steps=bound)
         return _Bound(self._drive, plan, kept)
 
     def test(self, bound: "_Bound", product: Product) -> None:
@@ -259,8 +259,12 @@ class SimdOperator:
         """Choose how to go about it from the size and place of the blocks."""
         stripe = outputs.length * self._moved
         if (stripe >= _STREAM_STRIPE or stripe * outputs.stripes >= _STREAM_BATCH) and _aligned(outputs):
-            return Way.STREAMING
-        if self.product.matrix.shape[1] >= _NEAR_WAYS and outputs.length >= _PAGE:
+            return Way.STREAMING | self._alike(inputs, outputs.length)
+        return self._alike(inputs, outputs.length)
+
+    def _alike(self, inputs: Blocks, length: int) -> Way:
+        """Tell whether the strips of more inputs than the nearest cache has ways share its sets."""
+        if self.product.matrix.shape[1] >= _NEAR_WAYS and length >= _PAGE:
             table = inputs.table
             if (int(table[0, 0]) ^ int(table[0, -1])) % _PAGE == 0:
                 return Way.ALIASED

@@ -42,20 +42,20 @@ class HornerKernel:
         e_r of each row, in the order of the outputs.
     streaming : bool
         Whether outputs bypass the caches; they must then be 64-byte aligned.
-    ahead : bool
-        Whether to read the next strip during the last pass over the inputs; that loses where strips share cache sets.
+    resume : bool
+        Whether there are sums already, of inputs that come after these.
     """
 
     w: int
     polynomial: int
     exponents: tuple[int, ...]
     streaming: bool = False
-    ahead: bool = True
+    resume: bool = False
 
     @property
     def name(self) -> str:
         """Symbol of the kernel."""
-        flags = "n" if self.streaming else "" if self.ahead else "h"
+        flags = ("n" if self.streaming else "") + ("r" if self.resume else "")
         return f"horner{self.w}x{self.polynomial:x}_{'_'.join(map(str, self.exponents))}{flags}"
 
     @property
@@ -68,9 +68,9 @@ class HornerKernel:
         return _Writer(self, target).text()
 
 
-def bind(*, inputs: Sequence[int], outputs: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Build the context of a kernel; places are those in the row of block addresses."""
-    return np.array([len(inputs), *outputs, *inputs], np.int64)
+def bind(*, inputs: Sequence[int], outputs: Sequence[int], sums: Sequence[int] = ()) -> npt.NDArray[np.int64]:
+    """Build the context of a kernel; places are those in the row of block addresses, `sums` for one that resumes."""
+    return np.array([len(inputs), *outputs, *sums, *inputs], np.int64)
 
 
 def _forms(w: int, polynomial: int, exponent: int, inputs: int) -> list[list[int]]:
@@ -126,6 +126,7 @@ class _Writer:
         self.width = target.vector_bytes
         self.f = Function(kernel.name, [("ptr", "context"), ("ptr", "row"), ("i64", "begin"), ("i64", "end")])
         self.outputs: list[str] = []
+        self.sums: list[str] = []
         self.inputs = ""
         self.count = ""
         self.passes = self._passes()
@@ -164,7 +165,9 @@ class _Writer:
         self.count = f.word("%context", _COUNT)
         rows = len(self.kernel.exponents)
         self.outputs = [f.pointer("%row", f.word("%context", _OUTPUTS + row)) for row in range(rows)]
-        self.inputs = f.address("%context", 8 * (_OUTPUTS + rows))
+        if self.kernel.resume:
+            self.sums = [f.pointer("%row", f.word("%context", _OUTPUTS + rows + row)) for row in range(rows)]
+        self.inputs = f.address("%context", 8 * (_OUTPUTS + rows + len(self.sums)))
         with f.loop("%begin", "%end", strip) as position:
             if self.width == PACKET:
                 self._strip(position.index)
@@ -182,7 +185,7 @@ class _Writer:
         for index, group in enumerate(self.passes):
             slots = [(row, plane) for row, planes in group for plane in planes]
             last = index == len(self.passes) - 1
-            following = self.w * PACKET if last and self.kernel.ahead and len(self.passes) > 1 else 0
+            following = self.w * PACKET if last and len(self.passes) > 1 else 0
             ahead = _FAR if self.kernel.streaming else following
             values = self._sums(position, group, slots, ahead)
             for (row, plane), value in zip(slots, values, strict=True):
@@ -194,6 +197,10 @@ class _Writer:
         """Run over the inputs, from the last to the first."""
         f, kind, together = self.f, self.target.vector, self.together
         values = ["zeroinitializer"] * len(slots)
+        if self.kernel.resume:
+            values = [
+                f.load(kind, f.address(f.address(self.sums[row], position), plane * PACKET)) for row, plane in slots
+            ]
         rest = self.count
         if together > 1:
             odd = f.op(f"and i64 {rest}, 1")

@@ -1,8 +1,9 @@
 """Which kernels run a product, in which order, on which blocks: pure decisions, nothing is compiled here."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum, auto
+from enum import Flag
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,12 @@ _NEAR = 56 << 10
 _MAX_EXPONENT = 4
 #: Inputs of one run of threaded constants; more take a run each, so that a strip of all of them stays in the cache.
 _MAX_INPUTS = 48
+#: Inputs to be in the nearest cache at a time where their strips share its sets, which hold a dozen lines.
+_NEAR_INPUTS = 8
+#: Bytes of a block that some inputs are taken through before others, and bytes of all the sums kept meanwhile.
+_NEAR_PIECE, _NEAR_SUMS = 4 << 10, 16 << 10
+#: Bytes of sums that are kept at most: they lie on the stack.
+_MAX_SUMS = 64 << 10
 #: Bytes to read ahead from memory, and from a cache.
 _AHEAD_FAR, _AHEAD = 1024, 512
 #: How many inputs are more than the CPU follows by itself, yet not too many to be in the cache that this pays for.
@@ -73,22 +80,25 @@ class Steps:
         Bytes of a block after which the steps start over.
     add : bool
         Whether the steps add to the outputs.
+    sums : int
+        Blocks of one piece each for what steps leave to later ones; their places come after those of the outputs.
     """
 
     steps: tuple[Step, ...]
     piece: int = _WHOLE
     add: bool = False
+    sums: int = 0
 
 
-class Way(Enum):
+class Way(Flag):
     """How blocks lie, and so how to go about a product."""
 
     #: In a cache, staggered.
-    CACHED = auto()
+    CACHED = 0
     #: Far larger than the caches: outputs bypass them.
-    STREAMING = auto()
+    STREAMING = 1
     #: So that the strips of many blocks share the sets of the nearest cache.
-    ALIASED = auto()
+    ALIASED = 2
 
 
 def refusal(product: Product, target: Target) -> str | None:
@@ -128,7 +138,7 @@ class Planner:
 
     @cached_property
     def derived(self) -> npt.NDArray[np.int64] | None:
-        """Inputs (as zeros and ones) whose sum with all rows but the last is the last row, where that holds."""
+        """Find inputs (as zeros and ones) whose sum with all rows but the last is the last row, where that holds."""
         if self.rows < 2 or self.unit_rows:
             return None
         total = np.bitwise_xor.reduce(self.values, axis=0)
@@ -173,14 +183,15 @@ class Planner:
             general = general[:-1]
         units = list(self.unit_rows)
         groups = -(-len(general) // MAX_ROWS)
-        plain = WordsKernel(self.field.w, 0, streaming=way is Way.STREAMING, add=add)
+        plain = WordsKernel(self.field.w, 0, streaming=Way.STREAMING in way, add=add)
         # Plain sums leave reading ahead to the CPU, and with several groups inputs are close by.
         ahead = _AHEAD if self.columns in _FOLLOWED and groups == 1 else 0
-        ahead = _AHEAD_FAR if way is Way.STREAMING else ahead
+        ahead = _AHEAD_FAR if Way.STREAMING in way else ahead
+        across = Way.ALIASED in way
         steps: list[Step] = []
         for index in range(groups):
             mine = general[index * len(general) // groups : (index + 1) * len(general) // groups]
-            kernel = replace(plain, rows=len(mine), ahead=ahead)
+            kernel = replace(plain, rows=len(mine), ahead=0 if across else ahead, across=across)
             if derived is not None:
                 steps.append(self._step(replace(kernel, summed=True, fold=True), mine, self.rows - 1, derived))
             elif units and index == 0:
@@ -229,36 +240,67 @@ class Planner:
         columns = np.arange(self.columns)
         if (self.field.pow(x, np.array(found)[:, None] * columns[None, :]) != self.values).any():
             return None
-        kernel = HornerKernel(
-            self.field.w, self.field.polynomial, tuple(found), way is Way.STREAMING, ahead=way is not Way.ALIASED
-        )
-        context = horner.bind(inputs=range(self.columns), outputs=range(self.columns, self.columns + self.rows))
-        return Steps((Step(kernel, context),))
+        streaming = self._streams(way)
+        kernel = HornerKernel(self.field.w, self.field.polynomial, tuple(found))
+        groups = self._groups(way, self.columns)
+        outputs = list(range(self.columns, self.columns + self.rows))
+        sums = [self.rows + place for place in outputs] if streaming else outputs
+        steps = []
+        for index in range(len(groups)):  # from the last inputs to the first
+            last = index == len(groups) - 1
+            context = horner.bind(
+                inputs=groups[-1 - index], outputs=outputs if last else sums, sums=sums if index else ()
+            )
+            steps.append(Step(replace(kernel, streaming=streaming and last, resume=index > 0), context))
+        if len(groups) == 1:
+            return Steps(tuple(steps))
+        return Steps(tuple(steps), self._piece, sums=self.rows if streaming else 0)
+
+    def _groups(self, way: Way, most: int) -> list[range]:
+        """Divide the inputs into groups that are taken together."""
+        count = -(-self.columns // (_NEAR_INPUTS if Way.ALIASED in way else most))
+        ends = [index * self.columns // count for index in range(count + 1)]
+        return [range(low, high) for low, high in itertools.pairwise(ends)]
+
+    def _streams(self, way: Way) -> bool:
+        """Whether outputs bypass the caches: with too many, the sums kept meanwhile would fill the stack."""
+        return Way.STREAMING in way and self.rows * self.field.w * PACKET <= _MAX_SUMS
+
+    @property
+    def _piece(self) -> int:
+        """Tell after how many bytes of a block groups of inputs start over: whole strips."""
+        strip = self.field.w * PACKET
+        return max(min(_NEAR_PIECE, _NEAR_SUMS // self.rows) // strip, 1) * strip
 
     def _constants(self, way: Way, *, add: bool = False) -> Steps:
         """Rows by threaded constants; the derived row as a sum of inputs and of the rows before it."""
         kernel = ConstantsKernel(self.field.w, self.field.polynomial)
         costs = multiplier_costs(self.field.w, self.field.polynomial)
-        streaming = way is Way.STREAMING
-        values = self.values
-        inputs = list(range(self.columns))
-        # Rows written past the caches are not to be read again, and memory is the limit then anyway; rows that are
-        # added to are not what was added.
-        if self.derived is not None and not streaming and not add:
-            values = np.concatenate([values, np.zeros((self.rows, self.rows), np.int64)], axis=1)
-            values[-1, : self.columns] = self.derived
-            values[-1, self.columns : -1] = 1
-            inputs = list(range(self.columns + self.rows))
+        streaming = self._streams(way)
+        groups = self._groups(way, _MAX_INPUTS)
+        outputs = list(range(self.columns, self.columns + self.rows))
+        # Rows written past the caches are not to be read again.
+        sums = [self.rows + place for place in outputs] if streaming else outputs
+        # Rows that are added to are not what was added.
+        derived = None if add else self.derived
+        values = self.values if derived is None else np.concatenate([self.values[:-1], derived[None]])
         steps = []
-        groups = -(-self.columns // _MAX_INPUTS)
-        for index in range(groups):
-            low = index * self.columns // groups
-            high = (index + 1) * self.columns // groups if index < groups - 1 else len(inputs)
-            outputs = range(self.columns, self.columns + self.rows)
-            rows = constants.chains(self.field, values[:, low:high], inputs[low:high], outputs, costs)
-            arguments = {"rows": rows, "resume": add or index > 0, "streaming": streaming and groups == 1}
-            steps.append(Step(kernel, arguments=arguments))
-        return Steps(tuple(steps), self.field.w * PACKET if groups > 1 else _WHOLE, add)
+        for index, group in enumerate(groups):
+            last = index == len(groups) - 1
+            some, inputs = values[:, group], list(group)
+            if derived is not None and last:
+                some = np.concatenate([some, np.zeros((self.rows, self.rows - 1), np.int64)], axis=1)
+                some[-1, len(group) :] = 1
+                inputs += sums[:-1]
+            rows = constants.chains(self.field, some, inputs, outputs if last else sums, costs)
+            if add or index:
+                rows = [replace(row, sums=place) for row, place in zip(rows, outputs if add else sums, strict=True)]
+            if derived is not None and last and streaming:
+                rows[:-1] = [replace(row, copy=place) for row, place in zip(rows[:-1], sums[:-1], strict=True)]
+            steps.append(Step(kernel, arguments={"rows": rows, "streaming": streaming and last, "far": streaming}))
+        if len(groups) == 1 and not (derived is not None and streaming):
+            return Steps(tuple(steps), add=add)
+        return Steps(tuple(steps), self._piece, add, self.rows if streaming else 0)
 
     def _planes(self) -> Steps:
         layout = self.product.layout

@@ -26,6 +26,8 @@ MAX_ROWS = 4
 #: Places in a kernel's context, in 8-byte words: how many inputs the XOR row sums (they come first), how many there
 #: are, where the tables start (bytes), the outputs (general rows, then the XOR row), the inputs.
 _SUMMED, _COUNT, _TABLES, _OUTPUTS, _INPUTS = 0, 1, 2, 3, 8
+#: How many inputs a kernel that reads across is ahead of itself; so many of the first inputs stand after the last, too.
+_ACROSS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,9 @@ class WordsKernel:
         Whether outputs are added to; blocks are then whole vectors.
     ahead : int
         Bytes to read ahead of what is needed; 0 leaves that to the CPU, which follows some dozen blocks at once.
+    across : bool
+        Whether to read ahead in the next inputs instead: where blocks share the sets of a cache, what is read ahead in
+        all of them is gone before it is needed.
     """
 
     w: int
@@ -57,12 +62,13 @@ class WordsKernel:
     streaming: bool = False
     ahead: int = 0
     add: bool = False
+    across: bool = False
 
     @property
     def name(self) -> str:
         """Symbol of the kernel."""
         flags = ("s" if self.summed else "") + ("f" if self.fold else "") + ("n" if self.streaming else "")
-        flags += "a" if self.add else ""
+        flags += ("a" if self.add else "") + ("x" if self.across else "")
         kind = "xor" if not self.rows else "words16_" if self.w == 16 else "words"
         return f"{kind}{self.rows}{flags}{self.ahead or ''}"
 
@@ -89,11 +95,12 @@ def bind(
         Places in the row of block addresses; the first `summed` inputs are those of the XOR row, whose output is last.
     """
     flat = np.ascontiguousarray(table.swapaxes(0, 1)).reshape(-1)
-    start = -(-(_INPUTS + len(inputs)) // 2) * 2
+    ahead = [inputs[place % len(inputs)] for place in range(_ACROSS)] if inputs else []
+    start = -(-(_INPUTS + len(inputs) + len(ahead)) // 2) * 2
     context = np.zeros(start + flat.size // 8, np.int64)
     context[_SUMMED], context[_COUNT], context[_TABLES] = summed, len(inputs), 8 * start
     context[_OUTPUTS : _OUTPUTS + len(outputs)] = outputs
-    context[_INPUTS : _INPUTS + len(inputs)] = inputs
+    context[_INPUTS : _INPUTS + len(inputs) + len(ahead)] = [*inputs, *ahead]
     context[start:] = flat.view(np.int64)
     return context
 
@@ -220,10 +227,7 @@ class _Writer:
             source = f.pointer("%row", f.word("%context", f.op(f"add i64 {place}, {_INPUTS}")))
             bases.append(f.address(source, position))
         entries = [[self._entry(table, place, row) for row in range(kernel.rows)] for place in inputs]
-        if kernel.ahead:
-            for base in bases:
-                for line in range(0, steps * width, 64):
-                    f.prefetch(f.address(base, kernel.ahead + line))
+        self._read_ahead(position, steps, inputs, bases)
         for start in range(0, steps, way.group):
             size = min(way.group, steps - start)
             data = [
@@ -242,6 +246,22 @@ class _Writer:
                     slot = kernel.rows * held + start + step
                     out[slot] = self._xor([out[slot], *(group[step] for group in data)])
         return out
+
+    def _read_ahead(self, position: str, steps: int, inputs: list[str], bases: list[str]) -> None:
+        """Read what is needed later: further on in these inputs, or, across, in those that come soon."""
+        f, kernel = self.f, self.kernel
+        size = steps * self.width
+        for place, base in zip(inputs, bases, strict=True):
+            later = f.address(base, kernel.ahead)
+            if kernel.across:
+                other = f.op(f"add i64 {place}, {_ACROSS}")
+                source = f.pointer("%row", f.word("%context", f.op(f"add i64 {other}, {_INPUTS}")))
+                wrapped = f.op(f"icmp uge i64 {other}, {f.word('%context', _COUNT)}")
+                next_step = f.op(f"select i1 {wrapped}, i64 {size}, i64 0")
+                later = f.address(f.address(source, position), next_step)
+            if kernel.across or kernel.ahead:
+                for line in range(0, size, 64):
+                    f.prefetch(f.address(later, line))
 
     def _entry(self, table: str, place: str, row: int) -> list[str]:
         """Load what the constant of an input and a row became."""

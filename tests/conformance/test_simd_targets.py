@@ -107,7 +107,9 @@ def test_outputs_that_bypass_the_caches(target: str, layout: Layout, monkeypatch
     for rows, columns in ((1, 3), (2, 4), (4, 9), (6, 7), (2, 60)):
         random = random_product(chance, layout, rows, columns)
         powers = Product(Matrix(field, field.pow(field.alpha, np.arange(rows)[:, None] * np.arange(columns))), layout)
-        products = [random, powers]
+        values = random.matrix.values.astype(np.int64)
+        values[-1] = np.bitwise_xor.reduce(values[:-1], axis=0) ^ chance.integers(0, 2, columns)
+        products = [random, powers, Product(Matrix(field, values), layout)]
         if layout.name == "words" and (w := layout.w) > 4:
             products.append(Product(parity_matrix("fft", GF(w), columns, rows + 6), layout))
         for product in products:
@@ -159,23 +161,33 @@ def test_transforms_of_every_size(target: str, w: int) -> None:
             assert (run(target, product, data, 1) == expected(product, data)).all(), (k, m, length)
 
 
-@pytest.mark.parametrize("columns", [3, 12, 20])
-def test_blocks_at_powers_of_two(target: str, columns: int) -> None:
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("columns", [3, 12, 20, 60])
+def test_blocks_at_powers_of_two(target: str, columns: int, streaming: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole pieces and parts of them; random rows, powers, and a last row that is a sum of the others."""
+    if streaming:
+        monkeypatch.setattr(engine_module, "_STREAM_STRIPE", 0)
     chance = np.random.default_rng(8)
     field = GF(8)
     powers = field.pow(field.alpha, np.arange(4)[:, None] * np.arange(columns))
+    random = chance.integers(0, 256, (4, columns))
+    derived = random.copy()
+    derived[-1] = np.bitwise_xor.reduce(derived[:-1], axis=0) ^ chance.integers(0, 2, columns)
+    stride = 1 << 14
+    memory = np.zeros((columns + 6) * stride, np.uint8)
+    start = -memory.ctypes.data % stride
+    blocks = memory[start : start + (columns + 4) * stride].reshape(columns + 4, stride)
     for layout in (Layout("packets", 8), Layout("words", 8)):
-        for values in (powers, chance.integers(0, 256, (4, columns))):
+        for values in (powers, random, derived):
             product = Product(Matrix(field, values), layout)
-            memory = np.zeros((columns + 6) * 8192, np.uint8)
-            start = -memory.ctypes.data % 8192
-            blocks = memory[start : start + (columns + 4) * 8192].reshape(columns + 4, 8192)
-            data = chance.integers(0, 256, (1, columns, 8192), np.uint8)
-            blocks[:columns] = data[0]
-            inputs, outputs = Blocks.of_array(blocks[:columns]), Blocks.of_array(blocks[columns:], writable=True)
-            engine(target).prepare(product)(inputs, outputs)
-            assert (blocks[columns:] == expected(product, data)[0]).all()
-            assert (blocks[:columns] == data[0]).all()
+            for length in (4096, 8192, 4608, 9728):
+                blocks[:] = chance.integers(0, 256, blocks.shape, np.uint8)
+                before = blocks.copy()
+                inputs = Blocks.of_array(blocks[:columns, :length])
+                engine(target).prepare(product)(inputs, Blocks.of_array(blocks[columns:, :length], writable=True))
+                assert (blocks[columns:, :length] == expected(product, before[None, :columns, :length])[0]).all()
+                assert (blocks[:columns] == before[:columns]).all()
+                assert (blocks[:, length:] == before[:, length:]).all()
 
 
 @pytest.mark.parametrize(("w", "polynomial"), [(8, 0x165), (4, 0x19), (16, 0x1002D)])

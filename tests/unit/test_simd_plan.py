@@ -1,12 +1,13 @@
 """Which kernels a product gets: decisions only, nothing runs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from gfcode.engine.protocol import Product
 from gfcode.gf import GF
 from gfcode.kernels.simd.constants import ConstantsKernel
-from gfcode.kernels.simd.fft import FftKernel, skews
 from gfcode.kernels.simd.horner import HornerKernel
 from gfcode.kernels.simd.plan import Planner, Steps, Way, refusal
 from gfcode.kernels.simd.planes import PlanesKernel
@@ -46,10 +47,31 @@ def test_rows_of_powers_go_to_horner() -> None:
     assert kernels(powers(10, [0, 1]), PACKETS, Way.STREAMING) == [HornerKernel(8, 0x11D, (0, 1), streaming=True)]
 
 
-def test_strips_that_share_cache_sets_are_not_read_ahead() -> None:
-    assert kernels(powers(20, [0, 1, 2, 3]), PACKETS, Way.ALIASED) == [
-        HornerKernel(8, 0x11D, (0, 1, 2, 3), ahead=False)
+@pytest.mark.parametrize("way", [Way.ALIASED, Way.ALIASED | Way.STREAMING])
+def test_inputs_that_share_cache_sets_are_taken_some_at_a_time(way: Way) -> None:
+    """From the last inputs to the first; sums are kept in outputs, or beside them where these bypass the caches."""
+    streaming = Way.STREAMING in way
+    plan = steps(powers(20, [0, 1, 2, 3]), PACKETS, way)
+    kernel = HornerKernel(8, 0x11D, (0, 1, 2, 3))
+    assert [step.kernel for step in plan.steps] == [
+        kernel,
+        replace(kernel, resume=True),
+        replace(kernel, resume=True, streaming=streaming),
     ]
+    contexts = [step.context.tolist() for step in plan.steps if step.context is not None]
+    outputs, sums = [20, 21, 22, 23], [24, 25, 26, 27] if streaming else [20, 21, 22, 23]
+    assert contexts == [
+        [7, *sums, *range(13, 20)],
+        [7, *sums, *sums, *range(6, 13)],
+        [6, *outputs, *sums, *range(6)],
+    ]
+    assert plan.sums == (4 if streaming else 0)
+    assert plan.piece == 4096
+
+
+def test_words_that_share_cache_sets_are_read_across() -> None:
+    kernels_of = kernels(decode(20, 4, [0, 4, 7], [1, 2, 3]), WORDS, Way.ALIASED)
+    assert kernels_of == [WordsKernel(8, 3, across=True)]
 
 
 def test_one_wrong_element_is_no_power() -> None:
@@ -80,8 +102,22 @@ def test_the_last_lost_block_is_the_sum_of_everything_else() -> None:
 
 
 def test_blocks_that_bypass_the_caches_are_not_read_again() -> None:
-    rows = steps(decode(10, 4, [0, 4, 7], [0, 1, 3]), PACKETS, Way.STREAMING).steps[0].arguments["rows"]
-    assert all(place < 10 for row in rows for place in row.inputs)
+    """The last row reads copies of the others."""
+    plan = steps(decode(10, 4, [0, 4, 7], [0, 1, 3]), PACKETS, Way.STREAMING)
+    rows = plan.steps[0].arguments["rows"]
+    assert [row.output for row in rows] == [10, 11, 12]
+    assert [row.copy for row in rows] == [13, 14, None]
+    assert {13, 14} <= set(rows[-1].inputs)
+    assert not {10, 11, 12} & {place for row in rows for place in row.inputs}
+    assert plan.sums == 3
+    assert plan.piece % PACKETS.strip_bytes == 0
+
+
+def test_more_rows_than_fit_the_stack_are_stored_through_the_caches() -> None:
+    chance = np.random.default_rng(1)
+    plan = steps(Matrix(FIELD, chance.integers(2, 256, (130, 100))), PACKETS, Way.STREAMING)
+    assert plan.sums == 0
+    assert not any(step.arguments["streaming"] for step in plan.steps)
 
 
 def test_without_the_sum_every_row_is_general() -> None:
@@ -98,28 +134,8 @@ def test_many_rows_share_reads_from_a_near_cache() -> None:
 def test_many_inputs_of_constants_are_taken_in_groups() -> None:
     chance = np.random.default_rng(1)
     plan = steps(Matrix(FIELD, chance.integers(2, 256, (3, 100))), PACKETS)
-    assert [step.arguments["resume"] for step in plan.steps] == [False, True, True]
-    assert plan.piece == PACKETS.strip_bytes
-
-
-def test_the_family_of_transforms_is_recognised_by_its_values() -> None:
-    matrix = parity_matrix("fft", FIELD, 50, 20)
-    assert kernels(matrix, WORDS) == [FftKernel(8)]
-    assert kernels(matrix, PACKETS) == [ConstantsKernel(8, 0x11D)] * 2
-    assert kernels(parity_matrix("fft", FIELD, 50, 5), WORDS) != [FftKernel(8)], "too few rows to pay"
-    values = matrix.values.copy()
-    values[19, 49] ^= 1
-    assert len(kernels(Matrix(FIELD, values), WORDS)) == 5
-
-
-@pytest.mark.parametrize("levels", [1, 2, 5])
-def test_subspace_polynomials_vanish_on_their_subspaces(levels: int) -> None:
-    table = skews(FIELD, levels, np.arange(256))
-    for level in range(levels):
-        assert not table[level, : 1 << level].any()
-        assert table[level, 1 << level] == 1
-        sums = table[level][:, None] ^ table[level][None, :]
-        assert (sums == table[level][np.arange(256)[:, None] ^ np.arange(256)[None, :]]).all(), "not linear"
+    assert [[row.sums for row in step.arguments["rows"]] for step in plan.steps] == [[None] * 3] + [[100, 101, 102]] * 2
+    assert plan.piece == 4096
 
 
 def test_wide_symbols_and_other_packet_sizes_go_plane_by_plane() -> None:
