@@ -36,6 +36,7 @@ __all__ = [
     "as_dict",
     "metadata_of",
     "read",
+    "with_checksum",
     "write",
 ]
 
@@ -49,6 +50,9 @@ _MD5: Final = 3
 WRITTEN_VERSION: Final = get_liberasurecode_version()
 #: Headers carry a checksum of their own from this version on.
 CHECKED_FROM: Final = version_number(1, 2, 0)
+
+#: Where the checksums of the payload and of the header are.
+_CHECKSUM_AT, _OWN_AT = 21, 67
 
 METADATA: Final = Struct("<IIIQBI28sBBI")
 _TAIL: Final = Struct("<III9x")
@@ -101,6 +105,13 @@ def write(
     kind, value = checksum
     metadata = METADATA.pack(index, size, 0, data_length, kind, value, _NO_REST, 0, *code)
     return metadata + _TAIL.pack(MAGIC, WRITTEN_VERSION, crc32(metadata, legacy=legacy))
+
+
+def with_checksum(head: bytes, checksum: int, *, legacy: bool) -> bytes:
+    """Return a header with the checksum of a payload put in, and its own made new."""
+    metadata = head[:_CHECKSUM_AT] + checksum.to_bytes(4, "little") + head[_CHECKSUM_AT + 4 : METADATA_BYTES]
+    own = crc32(metadata, legacy=legacy)
+    return metadata + head[METADATA_BYTES:_OWN_AT] + own.to_bytes(4, "little") + head[_OWN_AT + 4 :]
 
 
 def read(fragment: _Octets, *, foreign: bool = False) -> Header | str:

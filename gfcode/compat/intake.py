@@ -76,18 +76,27 @@ def take(stripe: Stripe, fragments: Sequence[Octets], *, checked: bool) -> Fragm
     """
     taken = Fragments()
     whole = taken.whole
+    heads: Sequence[bytes] = ()
     alike: tuple[object, object] | None = None
     for position, fragment in enumerate(fragments):
-        index = _word(fragment)[0] if alike == (fragment[_FROM_SIZE], fragment[_FROM_REST]) else stripe.n
-        if index >= stripe.n or checked or not matches(_word(fragment, _AT_CHECKSUM)[0], fragment[:METADATA_BYTES]):
+        index, known = stripe.n, False
+        if alike is not None:
+            (index,) = _word(fragment)
+            known = index < len(heads) and fragment[:HEADER_BYTES] == heads[index]
+            if not known and index < stripe.n and alike == (fragment[_FROM_SIZE], fragment[_FROM_REST]):
+                known = matches(_word(fragment, _AT_CHECKSUM)[0], fragment[:METADATA_BYTES])
+        if not known:
             found = _read(stripe, fragments, position, taken)
             index = found.idx
-            if checked and (reason := _fault(stripe, found, memoryview(fragment)[HEADER_BYTES:])):
-                taken.excluded.append(f"the fragment at position {position}, index {index}, {reason}")
-                continue
-            if position == 0 and found.version >= header.CHECKED_FROM:
+            if checked:
+                if reason := _fault(stripe, found, memoryview(fragment)[HEADER_BYTES:]):
+                    taken.excluded.append(f"the fragment at position {position}, index {index}, {reason}")
+                    continue
+            elif position == 0 and found.version >= header.CHECKED_FROM:
                 # Headers that differ from it by their indices and checksums alone need no second look.
                 alike = fragment[_FROM_SIZE], fragment[_FROM_REST]
+                if found.checksum_type != CRC32:
+                    heads = stripe.headers(found.size, found.data_length, False)
         if whole.setdefault(index, fragment) is not fragment and whole[index][HEADER_BYTES:] != fragment[HEADER_BYTES:]:
             raise _invalid(position, f"has index {index}, and so has another one with a different payload")
     return taken

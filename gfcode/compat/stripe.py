@@ -107,10 +107,11 @@ class Stripe:
         self, made: Sequence[bytes], payloads: Sequence[int], indices: Iterable[int], length: int, *, legacy: bool
     ) -> None:  # fmt: skip
         """Put the checksums of payloads into the headers of new fragments."""
+        size = len(made[0]) - HEADER_BYTES
+        heads = self.headers(size, length, legacy)
         for index, fragment, payload in zip(indices, made, payloads, strict=True):
-            content = memoryview(fragment)[HEADER_BYTES:]
-            checksum = (CRC32, crc32(content, legacy=legacy))
-            head = header.write(index, len(content), length, checksum, self.identity, legacy=legacy)
+            checksum = crc32(memoryview(fragment)[HEADER_BYTES:], legacy=legacy)
+            head = header.with_checksum(heads[index], checksum, legacy=legacy)
             _copy(payload - HEADER_BYTES, head, HEADER_BYTES)
 
     def plan(self, available: Iterable[int], want: Iterable[int]) -> Plan:
