@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from gfcode.errors import DeviceError, DeviceMemoryError, EngineUnavailableError
+from gfcode.errors import BlockError, DeviceError, DeviceMemoryError, EngineUnavailableError
 from gfcode.kernels.cuda.device import Event, Kernel, Location, Memory, PinnedMemory, Stream
 from gfcode.kernels.cuda.launch import Build, DeviceInfo, Launch
 from gfcode.kernels.cuda.source import headers_for, kernel_source, options_for
@@ -266,8 +266,11 @@ class CupyDevice:
         """Make a CuPy array of any that has `__dlpack__`."""
         if isinstance(array, self._cupy.ndarray):
             return array
-        with self._translated("taking an array over"):
-            return self._cupy.from_dlpack(array)
+        try:
+            with self._translated("taking an array over"):
+                return self._cupy.from_dlpack(array)
+        except (BufferError, TypeError, ValueError) as error:
+            raise BlockError(f"a {type(array).__name__} cannot be taken over by DLPack: {_line(error)}") from error
 
     def interface_of(self, array: object) -> Mapping[str, Any]:
         """Describe a CuPy array, on ROCm too, where CuPy itself does not."""

@@ -91,6 +91,11 @@ class HostKernel:
                 raise DeviceError((ctypes.c_char * 256).in_dll(self.library, "shim_message").value.decode())
 
 
+def _known(stream: Stream) -> Stream:
+    """Return the default stream for what `__cuda_array_interface__` calls it."""
+    return 0 if stream == 1 else stream
+
+
 class _Memory:
     def __init__(self, address: int) -> None:
         self.address = address
@@ -211,11 +216,11 @@ class ShimDevice:
 
     def _enqueue(self, stream: Stream, action: Callable[[], None]) -> None:
         with self._lock:
-            self.queues[stream].append(action)
+            self.queues[_known(stream)].append(action)
 
     def _advance(self, mark: _Mark) -> None:
         while not mark.reached:
-            self.queues[mark.stream].pop(0)()
+            self.queues[_known(mark.stream)].pop(0)()
 
     def current_stream(self) -> Stream:
         return self.current

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gfcode.kernels.cuda.launch import Build
+from gfcode.kernels.cuda.launch import Build, bit_search_launch
 from gfcode.kernels.cuda.source import headers_for, kernel_source, options_for
 from tests.gpu import nvrtc
 from tests.gpu.harness import SLOW
@@ -22,8 +22,25 @@ def _committed(case: Case, capability: int) -> str:
     return line
 
 
-@pytest.mark.parametrize("capability", ARCHITECTURES)
-@pytest.mark.parametrize("case", ALL if SLOW else FEW, ids=str)
+#: Kernels, layouts and widths that are not among the few, each for one kind of GPU in turn.
+OTHERS = [
+    (case, ARCHITECTURES[i % len(ARCHITECTURES)])
+    for i, case in enumerate(
+        [
+            Case("matrix", "words", 4, 10, 4),
+            Case("matrix", "packets", 16, 4, 2),
+            *(Case("horner", layout, w, 10, 2) for layout in ("packets", "words") for w in (4, 16)),
+            Case("program", "packets", 4, 10, 4),
+        ]
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("case", "capability"),
+    [(case, capability) for case in (ALL if SLOW else FEW) for capability in ARCHITECTURES] + ([] if SLOW else OTHERS),
+    ids=str,
+)
 def test_kernel_compiles_to_what_is_meant(case: Case, capability: int) -> None:
     launch, usage = measure(case, capability)
     assert usage.local == 0, "registers are spilled"
@@ -48,6 +65,16 @@ def test_kernel_compiles_to_what_is_meant(case: Case, capability: int) -> None:
     assert version is not None
     if (int(version[1]), int(version[2])) == nvrtc.version():
         assert row(case, capability, launch, usage) == _committed(case, capability)
+
+
+@pytest.mark.parametrize("capability", ARCHITECTURES)
+def test_the_search_for_ones_reads_wide(capability: int) -> None:
+    build = bit_search_launch(1, 1 << 20, device_info(capability)).build
+    options = options_for(build, device_info(capability))
+    usage = nvrtc.usage(nvrtc.compile_cubin(kernel_source(build), headers_for(build), options), build.kernel)
+    assert (usage.local, usage.shared) == (0, 0)
+    assert usage.wide("LDG") >= 1
+    assert usage.registers <= 64, "a block of 128 threads leaves room for seven more"
 
 
 @pytest.mark.parametrize("case", [case for case in FEW if case.kind != "matrix"], ids=str)

@@ -1,5 +1,7 @@
 """The engine as callers have it: device arrays and streams, host blocks streamed through, failures."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -136,6 +138,34 @@ def test_blocks_that_are_arrays_of_their_own(device: ShimDevice, engine: CudaEng
         operator.apply_device([device.device_array(data)] * 5, one)
     with pytest.raises(BlockError, match="there are no blocks: give arrays of one shape"):
         operator.apply_device([], one)
+
+
+#: What libraries say in `__cuda_array_interface__`, as far as it differs.
+LIBRARIES: dict[str, dict[str, object]] = {
+    "cupy": {"version": 3, "strides": None, "stream": 1, "descr": [("", "|u1")]},
+    "torch": {"version": 2, "strides": None},
+    "numba": {"version": 3, "strides": (192, 1), "stream": None},
+    "jax": {"version": 2, "strides": None, "data": "read-only"},
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_arrays_of_every_library_are_taken(device: ShimDevice, engine: CudaEngine, library: str) -> None:
+    data = random_bytes(5, 192)
+    memory = device.device_array(data)
+    said = dict(LIBRARIES[library])
+    read_only = said.pop("data", None) == "read-only"  # its arrays are never written
+    place = (memory.array.ctypes.data, read_only)
+    array = SimpleNamespace(
+        __cuda_array_interface__={"shape": (5, 192), "typestr": "|u1", "data": place, **said}, memory=memory
+    )
+    target = device.device_array(np.zeros((3, 192), np.uint8))
+    engine.prepare(PRODUCT).apply_device(array, target)
+    device.finish(0)
+    assert np.array_equal(target.array, oracle(PRODUCT, data[None])[0])
+    if read_only:
+        with pytest.raises(BlockError, match="output blocks are read-only"):
+            engine.prepare(PRODUCT).apply_device(target, array)
 
 
 def test_dlpack_is_taken(device: ShimDevice, engine: CudaEngine) -> None:

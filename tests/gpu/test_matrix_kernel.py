@@ -21,6 +21,7 @@ CASES = [
     (90, "words", 8, 0, 20, 5, ALIGNED),
     (90, "words", 8, 0, 28, 3, ALIGNED),
     (90, "words", 8, 0, 64, 9, ALIGNED),
+    (90, "words", 8, 0, 30, 44, ALIGNED),  # more outputs than are summed at once
     (90, "words", 4, 0, 10, 4, ODD),
     (90, "words", 16, 0, 4, 2, ODD),
     (90, "words", 16, 0, 10, 4, ALIGNED),
@@ -39,6 +40,7 @@ CASES = [
     (100, "packets", 8, 64, 20, 4, ALIGNED),
     (100, "packets", 4, 64, 9, 4, ALIGNED),
     (100, "packets", 16, 64, 13, 2, ALIGNED),
+    (100, "packets", 16, 8, 13, 44, ODD),
     (75, "words", 8, 0, 30, 4, ALIGNED),
     (75, "packets", 8, 64, 26, 4, ODD),
 ]
@@ -54,14 +56,16 @@ if SLOW:
     ]
 
 
-def shapes(layout: str, w: int, packet_bytes: int, k: int) -> list[tuple[int, int]]:
+def shapes(layout: str, w: int, packet_bytes: int, blocks: int) -> list[tuple[int, int]]:
     """Stripes and lengths: below, at and beyond tiles, and not a whole number of anything."""
     if layout == "packets":
         strip = w * packet_bytes
         few = [(3, strip), (2, 3 * strip)]
-        return few if k > 40 else [*few, (1, 9 * strip)]
+        return few if blocks > 40 else [*few, (1, 9 * strip)]
     unit = max(1, w // 8)
-    lengths = [unit, 16 * unit, 127 * unit, 130 * unit] if k > 40 else [unit, 15 * unit, 128 * unit, 257 * unit, 1000]
+    lengths = (
+        [unit, 16 * unit, 127 * unit, 130 * unit] if blocks > 40 else [unit, 15 * unit, 128 * unit, 257 * unit, 1000]
+    )
     return [(1 + i % 3, length) for i, length in enumerate(lengths)]
 
 
@@ -73,7 +77,7 @@ def test_products_equal_the_oracle(
 ) -> None:
     rng = np.random.default_rng([device, w, k, m])
     product = Product(random_matrix(rng, w, m, k), layout_of(layout, w, packet_bytes))
-    benches[device].check(product, "matrix", shapes(layout, w, packet_bytes, k), place, rng)
+    benches[device].check(product, "matrix", shapes(layout, w, packet_bytes, max(k, m)), place, rng)
 
 
 def test_order_of_lanes_does_not_matter(benches: dict[int, Bench]) -> None:
