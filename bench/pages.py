@@ -32,7 +32,7 @@ def machine(environment: Mapping[str, str]) -> str:
     parts += [f"load {environment['load']} when it began"] if "load" in environment else []
     parts += [f"Python {environment['python']}", f"llvmlite {environment['llvmlite']}", f"numba {environment['numba']}"]
     parts += [f"commit {environment['commit']}"] if "commit" in environment else []
-    parts += [environment["isal"]] if "isal" in environment else []
+    parts += [environment[name] for name in ("isal", "jerasure", "klauspost") if name in environment]
     return f"{'; '.join(parts)}.\n"
 
 

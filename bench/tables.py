@@ -33,6 +33,7 @@ from typing import Any
 
 from bench import gcrs, klauspost
 from bench.harness import Figure, environment, interleave, place
+from bench.isal import package_version
 from bench.published import FIGURES, SOURCES, Published, figures
 from gfcode.codec import Codec
 from gfcode.engine.protocol import Blocks
@@ -41,7 +42,9 @@ from gfcode.measure.isal import Isal, load
 __all__ = ["Entry", "main", "measure", "render", "table"]
 
 TABLES = ("sc21", "isal", "klauspost", "gcrs")
-#: Packets of Jerasure, about.
+#: What columns are called in print, where that differs from the results.
+_NAMES = {"isal": "ISA-L", "jerasure": "Jerasure"}
+#: Bytes of a packet of Jerasure.
 _PACKET = 2048
 _MIB = 1 << 20
 Call = Callable[[], object]
@@ -181,6 +184,8 @@ def main(arguments: Sequence[str]) -> None:
         return
     info, isal, cases = environment(), load(), []
     info["isal"] = isal.version if isal else "not installed"
+    info["jerasure"] = f"Jerasure, Debian's libjerasure2 {package_version('libjerasure2')}"
+    info["klauspost"] = f"klauspost/reedsolomon, Debian's {package_version('golang-github-klauspost-reedsolomon-dev')}"
     with tempfile.TemporaryDirectory() as folder:
         try:
             program: str | None = klauspost.build(folder)
@@ -242,8 +247,9 @@ def render(cases: Sequence[dict[str, Any]]) -> Iterator[str]:
             )
         )
         yield f"\n{name}\n"
-        heads = [f"{what}, {SOURCES[source].hardware}" for what, source in theirs]
-        yield "| | " + " | ".join([*columns, *heads]) + " |"
+        heads = [_NAMES.get(column, column) for column in columns]
+        heads += [f"published: {what}, {SOURCES[source].hardware}" for what, source in theirs]
+        yield "| | " + " | ".join(heads) + " |"
         yield "|---|" + "---:|" * (len(columns) + len(theirs))
         for case in members:
             cells = [_measured(case, column) for column in columns]
