@@ -301,6 +301,8 @@ def main(arguments: Sequence[str]) -> None:
         with open(options.draw, encoding="utf-8") as file:
             result = json.load(file)
     else:
+        if not options.gpu and not host_variants():
+            parser.error("engine 'simd' has no kernels for this CPU; --gpu counts those of GPUs")
         result = {"environment": environment()}
         if not options.gpu:
             result |= measure(list(cases_here()), Sizes.here(), options.rounds)

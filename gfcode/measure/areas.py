@@ -50,8 +50,8 @@ class Line:
         return {
             "name": self.name,
             "unit": self.unit,
-            "rates": {self.name: list(self.figure.rates)},
-            "median": {self.name: self.figure.median},
+            "rates": list(self.figure.rates),
+            "median": self.figure.median,
         }
 
 

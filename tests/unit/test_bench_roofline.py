@@ -147,6 +147,13 @@ def test_xor_programs_are_counted_as_their_instructions(monkeypatch: pytest.Monk
     assert (takes["xor"], takes["loads"], takes["stores"]) == (180 / 80, 240 / 80, 60 / 80)
 
 
+def test_a_cpu_without_kernels(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("bench.roofline.host_variants", dict)
+    with pytest.raises(SystemExit):
+        main(["--cpu"])
+    assert "has no kernels for this CPU" in capsys.readouterr().err
+
+
 def test_wrong_bytes_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.roofline._engine", lambda _: _Idle())
     with pytest.raises(AssertionError, match="Horner gives wrong bytes"):
