@@ -175,7 +175,7 @@ def _find(k: int, order: Indices, made: Callable[[Indices, Indices], Plan], avai
 
 
 def _by_ones(parity: Matrix, layout: Layout) -> list[int]:
-    """Order parity rows by their ones; in the family `fft` they cost the same in `words`, and may be too many to count."""
+    """Order parity rows by their ones; in the family `fft` they cost the same in `words`, and may be too many."""
     if isinstance(parity, Parity) and layout.name == "words":
         return list(range(parity.shape[0]))
     ones: list[int] = np.argsort(element_ones(parity.field, parity.values).sum(axis=1), kind="stable").tolist()

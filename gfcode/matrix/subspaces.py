@@ -1,7 +1,7 @@
 """Additive Fourier transforms over GF(2^w), and what goes with them: subspace polynomials and locators.
 
-V_i = {0 .. 2^i − 1} is a subspace, s_i the polynomial that vanishes on it, and ŝ_i = s_i / s_i(2^i). Products of the ŝ_i
-selected by the bits of j are a basis of polynomials, X_j of degree j. `evaluate` takes the 2^L coefficients in this
+V_i = {0 .. 2^i − 1} is a subspace, s_i the polynomial that vanishes on it, and ŝ_i = s_i / s_i(2^i). Products of the
+ŝ_i selected by the bits of j are a basis of polynomials, X_j of degree j. `evaluate` takes the 2^L coefficients in this
 basis to values at a coset of V_L, `interpolate` takes values to coefficients, both by L layers of butterflies:
 O(n log n) (Lin, Chung, Han, "Novel Polynomial Basis and Its Application to Reed-Solomon Erasure Codes", FOCS 2014).
 

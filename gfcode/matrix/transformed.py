@@ -1,24 +1,26 @@
 """The matrices of the family `fft`, which transforms multiply by: known by a rule, written out only where asked for.
 
-**Parity.** Shards are values at points of GF(2^w): with M the power of two from m on, parity i at i and data j at M + j.
-The polynomials of degree below M through each M data shards, a coset of V = {0 .. M − 1} each, are summed; parities
-are values of the sum. This is a Cauchy matrix with scaled columns, and MDS by that.
+**Parity.** Shards are values at points of GF(2^w): with M the power of two from m on, parity i at i and data j at
+M + j. The polynomials of degree below M through each M data shards, a coset of V = {0 .. M − 1} each, are summed;
+parities are values of the sum. This is a Cauchy matrix with scaled columns, and MDS by that.
 
-**Decoding.** Blocks that are not there, and are not read, are at M points E. With L the locator of E, a value at e in E is
-a sum over all known points s (Lagrange's formula, as the k shards and the unused points determine a codeword):
+**Decoding.** Blocks that are not there, and are not read, are at M points E. With L the locator of E, a value at e in E
+is a sum over all known points s (Lagrange's formula, as the k shards and the unused points determine a codeword):
 
     f(e) = Σ L(s) · f(s) / (L'(e) · (e + s))
 
-Sums over s of g(s) / (e + s) are what transforms do. Let a *pivot* be a coset P of V that no wanted point is in. The sum S
-of the interpolations of all other cosets, as in encoding, stands for all of these values by its own values on P, so that
-only known points of P are left, with L(s) · (f(s) + S(s)). The polynomial r through these (zero at points of E) has
+Sums over s of g(s) / (e + s) are what transforms do. Let a *pivot* be a coset P of V that no wanted point is in. The
+sum S of the interpolations of all other cosets, as in encoding, stands for all of these values by its own values on P,
+so that only known points of P are left, with L(s) · (f(s) + S(s)). The polynomial r through these (zero at points of E)
+has
 
     f(e) = r(e) · Z' / (Z(e + p) · L'(e))
 
-where Z is the product of x + v over V, Z' its derivative, a constant, and p in P. That is one transform on P, one inverse
-transform, and one for each coset of wanted shards, over those of encoding. When data is wanted, P is the parities' coset:
-present data is encoded again, and what is left is a Cauchy system whose inverse is a Cauchy matrix too. The erasure
-decoder of Lin, Al-Naffouri, Han and Chung (2016) takes instead transforms of all points of the code, and a derivative.
+where Z is the product of x + v over V, Z' its derivative, a constant, and p in P. That is one transform on P, one
+inverse transform, and one for each coset of wanted shards, over those of encoding. When data is wanted, P is the
+parities' coset: present data is encoded again, and what is left is a Cauchy system whose inverse is a Cauchy matrix
+too. The erasure decoder of Lin, Al-Naffouri, Han and Chung (2016) takes instead transforms of all points of the code,
+and a derivative between them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -52,15 +54,17 @@ class Transformed(Matrix):
     __slots__ = ("__dict__", "_shape")
 
     _shape: tuple[int, int]
+    _key: tuple[Any, ...]
 
     def _begin(self, field: Field, shape: tuple[int, int], key: tuple[Any, ...]) -> None:
-        for name, value in (("field", field), ("_shape", shape), ("_values", None), ("_hash", hash((field, key)))):
+        for name, value in (("field", field), ("_shape", shape), ("_key", key), ("_hash", hash((field, key)))):
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "_key", key)
 
     def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Matrix):
+            return NotImplemented
         if not isinstance(other, Transformed):
-            return False if isinstance(other, Matrix) else NotImplemented
+            return False
         return (type(self), self.field, self._key) == (type(other), other.field, other._key)
 
     __hash__ = Matrix.__hash__
@@ -84,17 +88,19 @@ class Transformed(Matrix):
         ParameterError
             If they are more than `gfcode.params.MAX_ELEMENTS`.
         """
-        if self._values is None:
-            rows, columns = self._shape
-            if self.is_huge:
-                raise ParameterError(
-                    f"a matrix of {rows} x {columns} elements is too large to be written out (the limit is "
-                    f"{MAX_ELEMENTS} elements); so large a code runs in layout 'words' only"
-                )
-            values = self.part(np.arange(rows), np.arange(columns))
-            values.flags.writeable = False
-            object.__setattr__(self, "_values", values)
-        return self._values
+        return self._written
+
+    @cached_property
+    def _written(self) -> FieldArray:
+        rows, columns = self._shape
+        if self.is_huge:
+            raise ParameterError(
+                f"a matrix of {rows} x {columns} elements is too large to be written out (the limit is {MAX_ELEMENTS} "
+                f"elements); so large a code runs in layout 'words' only"
+            )
+        values = self.part(np.arange(rows), np.arange(columns))
+        values.flags.writeable = False
+        return values
 
     def part(self, rows: _Points, columns: _Points) -> FieldArray:
         """Elements in some rows and columns."""
@@ -266,7 +272,8 @@ class Decoding(Transformed):
         field, level = self.field, self.code.size.bit_length() - 1
         vanishing = subspace_values(field, level, points ^ pivot)
         exponents = field.log_table[self.code.slope] - field.log_table[vanishing] - self.logarithms[points]
-        return field.exp_table[exponents % (field.order - 1)].astype(np.int64)
+        scales: _Points = field.exp_table[exponents % (field.order - 1)].astype(np.int64)
+        return scales
 
     def locators(self, pivot: int) -> _Points:
         """L at the points of a pivot, zero at the unknown ones."""

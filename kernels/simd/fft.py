@@ -1,7 +1,7 @@
 """The kernel for products that transforms make in O(n log n), in the `words` layout: wide codes of the family `fft`.
 
 A piece of every block goes through a *program* in scratch that stays in a near cache: rows of scratch, one for each
-point of a transform, and a list of records, each a run of butterflies (`gfcode.kernels.simd.fft_layers`) or of scalings.
+point of a transform, and a list of records, each a run of butterflies (`gfcode.kernels.simd.fft_layers`) or scalings.
 `gfcode.kernels.simd.fft_program` writes programs for encoding and decoding. Size, matrix and loss are data.
 """
 
@@ -13,25 +13,15 @@ from gfcode.kernels.simd.fft_scalings import SCALINGS, ScalingWriter
 from gfcode.kernels.simd.products import multiplication
 from gfcode.kernels.simd.target import Target
 
-__all__ = ["HEADER", "OPERATIONS", "RECORD", "FftKernel", "step_bytes"]
+__all__ = ["HEADER", "OPERATIONS", "RECORD", "FftKernel"]
 
-#: Places in a context, in 8-byte words: inputs and outputs of a stripe, bytes of a piece, bytes from a row of scratch
-#: to the next, where the program starts, how many records it has, where places and factors start (in bytes).
-_INPUTS, _OUTPUTS, _PIECE, _STRIDE, _PROGRAM, _RECORDS, _PLACES, _FACTORS, HEADER = range(9)
+#: Places in a context, in 8-byte words: inputs and outputs of a stripe, bytes of a piece, where in scratch the row for
+#: what nobody wants is, where the program starts, how many records it has, where places and factors start (in bytes).
+_INPUTS, _OUTPUTS, _PIECE, _TRASH, _PROGRAM, _RECORDS, _PLACES, _FACTORS, HEADER = range(9)
 #: 8-byte words of a record.
 RECORD = 8
 #: What a record can ask for; its first word is the number of one of these.
 OPERATIONS: tuple[Layer | str, ...] = (*LAYERS, *SCALINGS)
-
-
-def step_bytes(w: int, target: Target) -> int:
-    """Bytes of a row that a whole step takes; pieces are multiples of it."""
-    return _together(w, target) * target.vector_bytes
-
-
-def _together(w: int, target: Target) -> int:
-    """Vectors of each block that go through two layers together."""
-    return multiplication(w, target).group
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +53,7 @@ class FftKernel:
 
     def emit(self, target: Target) -> str:
         """Return the kernel's LLVM text."""
-        together = _together(self.w, target)
+        together = multiplication(self.w, target).group
         parts = []
         for vectors in sorted({1, together}):
             prefix = f"{self.name}_v{vectors}_"
@@ -104,7 +94,7 @@ class FftKernel:
             f.store(kind, value, f.address(frame, 8 * place), 8)
 
         put(0, "ptr", "%scratch")
-        put(5, "i64", f.word("%context", _STRIDE))
+        put(5, "i64", f.word("%context", _TRASH))
         put(6, "ptr", f.address("%context", f.word("%context", _PLACES)))
         put(7, "ptr", f.address("%context", f.word("%context", _FACTORS)))
 

@@ -1,10 +1,10 @@
 """Layers of butterflies: (x, y) -> (x + t·y, y + x) to evaluate, the inverse to interpolate; see `matrix.subspaces`.
 
 Two layers go together on four rows in registers, so that scratch is read and written half as often. Rows that are zero,
-results that nobody wants, and factors that are zero, as those of the first points are, have functions that leave them out.
+results that nobody wants, and factors that are zero, as those of the first points are, have functions that leave these
+out.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gfcode.kernels.simd.fft_vectors import Vectors, Writer
@@ -76,14 +76,11 @@ class LayerWriter(Writer):
             entries = self._entries(layer, factors)
             if layer.outside:
                 blocks = [self.block(f.word(places, row), output=not layer.inverse) for row in range(layer.parts)]
-                following = [
-                    self.block(f.word(places, 4 + row), output=not layer.inverse) for row in range(layer.parts)
-                ]
                 # The step is 1.
                 near = [
                     f.address(into if layer.inverse else base, f.op(f"mul i64 {self.row}, {row}")) for row in range(4)
                 ]
-                self._rows(layer, *((blocks, near) if layer.inverse else (near, blocks)), entries, following)
+                self._rows(layer, *((blocks, near) if layer.inverse else (near, blocks)), entries)
             else:
                 with f.loop("0", self.step, 1, [("ptr", base), ("ptr", into)]) as inner:
                     sources, targets = (self._apart(start, distance, layer.radix) for start in inner.values)
@@ -113,33 +110,25 @@ class LayerWriter(Writer):
         sources: list[str],
         targets: list[str],
         entries: list[list[str] | None],
-        following: Sequence[str] = (),
     ) -> None:
-        """Take a piece of some rows through the layer; ask for the blocks of the following ones."""
+        """Take a piece of some rows through the layer."""
         f = self.f
         read = layer.parts if layer.inverse else layer.radix
         written = layer.radix if layer.inverse else layer.parts
         from_blocks, to_blocks = layer.outside and layer.inverse, layer.outside and not layer.inverse
         with f.loop("0", self.length, self.stride) as at:
-            for block in following:
-                if not (to_blocks and self.streaming):
-                    for line in range(0, self.stride, 64):
-                        f.prefetch(f.address(f.address(block, at.index), line), write=to_blocks)
             data: list[Vectors] = [None] * layer.radix
             for row in range(read):
                 source = f.address(sources[row], at.index) if from_blocks else self.inside(sources[row], at.index)
                 data[row] = self.load(source, outside=from_blocks)
-                if from_blocks:  # the next piece, which comes after as many bytes of all other blocks
-                    ahead = f.address(source, self.length)
-                    for line in range(0, self.stride, 64):
-                        f.prefetch(f.address(ahead, line), near=False)
             made = self._interpolate(data, entries) if layer.inverse else self._evaluate(data, entries)
             for row in range(written):
                 target, values = targets[row], made[row]
                 target = f.address(target, at.index) if to_blocks else self.inside(target, at.index)
+                if values is None:
+                    continue  # never: a row is left at zero only where all are
                 if layer.add:
-                    values = self.add(values, self.load(target))
-                assert values is not None
+                    values = self.sum(values, self.load(target))
                 self.store(target, values, outside=to_blocks)
 
     def _evaluate(self, data: list[Vectors], entries: list[list[str] | None]) -> list[Vectors]:

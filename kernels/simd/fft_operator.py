@@ -9,6 +9,7 @@ import numpy as np
 
 from gfcode.engine.buffers import address_of, allocate
 from gfcode.engine.protocol import Blocks, Product
+from gfcode.errors import EngineUnavailableError
 from gfcode.kernels.simd.fft import FftKernel
 from gfcode.kernels.simd.fft_program import Program, program
 from gfcode.kernels.simd.selftest import expected
@@ -24,8 +25,8 @@ __all__ = ["FftOperator", "pays"]
 _STREAM_STRIPE, _STREAM_BATCH = 4 << 20, 32 << 20
 #: Bytes of scratch that a thread keeps.
 _KEPT = 1 << 20
-#: Rows and columns from which transforms pay, whatever their program.
-_ROWS = 6
+#: Bits of a symbol that there are kernels for, points of the least transform, and blocks that other kernels take.
+_SIZES, _LEAST, _MANY = (4, 8, 16), 8, 4096
 #: Bytes of a block in a test: whole pieces, whole vectors and an odd end.
 _LENGTH = 2 * 512 + 3 * 64 + 42
 # The interpreter's lock is released for as long as the call takes.
@@ -34,11 +35,23 @@ _threads = threading.local()
 
 
 def pays(product: Product) -> bool:
-    """Whether a product is one for transforms."""
+    """Whether transforms are the way to multiply: for a matrix of the family, in `words`, that takes many products.
+
+    A product costs about half as much as a butterfly: it is not stored. Blocks too many for the other kernels leave no
+    choice.
+    """
     matrix, layout = product.matrix, product.layout
-    if not isinstance(matrix, Parity | Decoding) or layout.name != "words" or layout.w not in {4, 8, 16}:
+    if not isinstance(matrix, Parity | Decoding) or layout.name != "words" or layout.w not in _SIZES:
         return False
-    return min(matrix.shape) >= _ROWS
+    code = matrix if isinstance(matrix, Parity) else matrix.code
+    size, (rows, columns) = code.size, matrix.shape
+    if size < _LEAST:
+        return False
+    cosets = -(-code.shape[1] // size)
+    # To decode, also the parities' coset forth and back, and cosets of wanted shards.
+    transforms = cosets + 1 if isinstance(matrix, Parity) else cosets + 2 + min(rows, cosets)
+    butterflies = transforms * size * (size.bit_length() - 1) // 2
+    return rows * columns >= 2 * butterflies or rows + columns > _MANY
 
 
 class FftOperator:
@@ -53,14 +66,15 @@ class FftOperator:
     Raises
     ------
     EngineUnavailableError
-        If the kernel gives wrong results on this CPU.
+        If the kernel gives wrong results on this CPU, or the matrix is of another family.
     """
 
     __slots__ = ("_engine", "_kernels", "_made", "_program", "product")
 
     def __init__(self, engine: "SimdEngine", product: Product) -> None:
         matrix = product.matrix
-        assert isinstance(matrix, Parity | Decoding)
+        if not isinstance(matrix, Parity | Decoding):
+            raise EngineUnavailableError("transforms multiply by matrices of the family 'fft' only")
         self.product = product
         self._engine = engine
         self._made = matrix.made.tolist() if isinstance(matrix, Decoding) else range(matrix.shape[0])

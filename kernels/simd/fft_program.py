@@ -1,14 +1,16 @@
 """Programs of the transforms' kernel: which runs of butterflies encode or decode, on which rows of scratch."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gfcode.gf import Field
-from gfcode.kernels.simd.fft import HEADER, OPERATIONS, step_bytes
+from gfcode.kernels.simd.fft import HEADER, OPERATIONS
 from gfcode.kernels.simd.fft_layers import Layer
 from gfcode.kernels.simd.products import multiplication
 from gfcode.kernels.simd.target import Target
@@ -20,14 +22,15 @@ __all__ = ["Program", "program"]
 _Flags = npt.NDArray[np.bool_]
 _Numbers = npt.NDArray[np.int64]
 
-#: Rows of scratch: zeros, what nobody wants, then sums and work, a transform each.
-_FIRST_ROW = 2
-#: Bytes of a piece at most; and of a transform's rows, which lower it, down to the least piece.
-_MOST, _LEAST, _ROWS = 256, 128, 512 << 10
-#: Places behind the last, which the kernel looks at to read ahead.
-_BEHIND = 4
-#: Bytes of rows that go through their layers together before the next rows do.
-_NEAR = 24 << 10
+#: Bytes of a piece: rows of a small transform, and what is read and written, then fit the nearest cache.
+_PIECE = 256
+#: Rows that go through their layers together before the next rows do, as near as they can be.
+_BLOCK = 64
+#: Points of a transform from which the other layers are done on each row of all blocks of rows in turn: on so few rows
+#: that they stay in the second cache. Blocks of rows are then a line more apart, so that these do not share its sets.
+_HUGE, _APART = 2048, 64
+#: Blocks of a stripe up to which those of the next piece are read ahead.
+_AHEAD = 1024
 _NUMBERS = {operation: number for number, operation in enumerate(OPERATIONS)}
 
 
@@ -99,13 +102,12 @@ def _layers(levels: int) -> list[tuple[int, int]]:
 class _Writer:
     def __init__(self, code: Parity, target: Target) -> None:
         self.field, self.target, self.code, self.size = code.field, target, code, code.size
-        step = step_bytes(code.field.w, target)
-        piece = min(_MOST, max(_LEAST, 2 * step, _ROWS // code.size))
-        self.piece = -(-piece // (2 * step)) * 2 * step
-        self.stride = self.piece
-        self.block = max(16, _NEAR // self.stride)
+        self.is_huge = code.size >= _HUGE
+        self.block_bytes = _BLOCK * _PIECE + (_APART if self.is_huge else 0)
+        # Zeros, what nobody wants, then sums and work, a transform each.
+        self.sums = 2 * _PIECE
+        self.work = self.sums + -(-code.size // _BLOCK) * self.block_bytes
         self.layers = _layers(code.size.bit_length() - 1)
-        self.sums, self.work = _FIRST_ROW, _FIRST_ROW + code.size
         self.entry_bytes = multiplication(code.field.w, target).entry_bytes
         self.records: list[Sequence[int]] = []
         self.places: list[_Numbers] = []
@@ -116,12 +118,17 @@ class _Writer:
 
     def emit(
         self, operation: Layer | str, *, row: int = 0, into: int = 0, step: int = 1, groups: int, factors: int = 0,
-        places: int = 0,
+        places: int = 0, apart: int = _PIECE,
     ) -> None:  # fmt: skip
-        self.records.append((_NUMBERS[operation], row, into, step, groups, factors, places, 0))
+        self.records.append((_NUMBERS[operation], row, into, step, groups, factors, places, apart))
+
+    def at(self, row: Any) -> Any:
+        """Where a row of a transform is, in bytes."""
+        return row // _BLOCK * self.block_bytes + row % _BLOCK * _PIECE
 
     def finish(self, shape: tuple[int, int]) -> Program:
         """Put the context together."""
+        self._read_ahead(shape)
         records = np.array(self.records, np.int64)
         places = np.concatenate(self.places) if self.places else np.zeros(0, np.int64)
         factors = np.concatenate(self.factors) if self.factors else np.zeros(0, np.uint8)
@@ -131,12 +138,31 @@ class _Writer:
         start = -context.ctypes.data % 64 // 8  # factors are loaded by whole vectors
         context = context[start : start + len(context) - 7]
         context[:HEADER] = (
-            shape[1], shape[0], self.piece, self.stride, 8 * HEADER, len(records), places_at, factors_at,
+            shape[1], shape[0], _PIECE, _PIECE, 8 * HEADER, len(records), places_at, factors_at,
         )  # fmt: skip
         context[HEADER : HEADER + records.size] = records.reshape(-1)
         context[places_at // 8 : places_at // 8 + places.size] = places
         context.view(np.uint8)[factors_at : factors_at + factors.size] = factors
-        return Program(context, (_FIRST_ROW + 2 * self.size) * self.stride, self.butterflies)
+        return Program(context, 2 * self.work - self.sums, self.butterflies)
+
+    def _read_ahead(self, shape: tuple[int, int]) -> None:
+        """Spread over the program requests for what it reads in the next piece and writes in this one.
+
+        Reading and computing then go on side by side.
+        """
+        if sum(shape) > _AHEAD or self.is_huge:
+            return
+        costs = np.array([step * groups for _, _, _, step, groups, *_ in self.records])
+        parts = np.concatenate([[0], np.cumsum(costs) / costs.sum()])
+        kept = {name: self._keep_places(np.arange(count)) for name, count in (("ask", shape[1]), ("expect", shape[0]))}
+        records = []
+        for record, begin, end in zip(self.records, parts[:-1], parts[1:], strict=True):
+            records.append(record)
+            for name, ahead, count in (("expect", 0, shape[0]), ("ask", 1, shape[1])):
+                low, high = round(begin * count), round(end * count)
+                if low < high:
+                    records.append((_NUMBERS[name], 0, 0, ahead, high - low, 0, kept[name] + low, _PIECE))
+        self.records = records
 
     # What a product is made of
 
@@ -164,7 +190,9 @@ class _Writer:
             present[low:high] = True
             if some:
                 self._evaluate(pivot, locators != 0, self.sums, self.sums, None)
-            self._scale("merge" if some else "take", locators[low:high], inside[low:high], into=self.sums + low)
+            for start in [low, *range(low // _BLOCK * _BLOCK + _BLOCK, high, _BLOCK)]:
+                part = slice(start, min(start + _BLOCK - start % _BLOCK, high))
+                self._scale("merge" if some else "take", locators[part], inside[part], into=self.sums + self.at(start))
             self._interpolate(pivot, present, None, self.sums, self.sums, add=False)
             points = want[rows]
             cosets = np.unique(points // size * size).tolist()
@@ -175,7 +203,7 @@ class _Writer:
                 row = self.sums if coset == cosets[-1] else self.work
                 self._evaluate(coset, wanted, self.sums, row, None)
                 scales = matrix.scales(want[mine], pivot)
-                self._scale("give", scales, np.stack([want[mine] - coset, mine], axis=1).reshape(-1), row=row)
+                self._scale("give", scales, np.stack([self.at(want[mine] - coset), mine], axis=1).reshape(-1), row=row)
 
     def _sums(self, places: _Numbers, first: int, but: int) -> bool:
         """Sum the interpolations of cosets of blocks from point `first` on; tell whether there are any blocks."""
@@ -204,8 +232,8 @@ class _Writer:
 
     def _keep_places(self, places: _Numbers) -> int:
         start = self.place_count
-        self.places += [places, np.full(_BEHIND, -1, np.int64)]
-        self.place_count += places.size + _BEHIND
+        self.places.append(places)
+        self.place_count += places.size
         return start
 
     # Transforms
@@ -217,74 +245,70 @@ class _Writer:
         start, starts = self.known_factors[base]
         return tuple(start + layer for layer in starts)
 
-    def _parts(self) -> Iterator[tuple[int, int, int]]:
-        """Layers, and which of their points, in the order in which interpolation takes them.
+    def _parts(self) -> list[list[tuple[int, int, int, int]]]:
+        """Layers, and which of their points and which row of each block (-1 for all), as interpolation takes them.
 
-        Layers of few rows are done on some rows after the others, so that these stay near.
+        In lists that are independent of each other but for the points of the lists before.
         """
-        near = [layer for layer, (level, radix) in enumerate(self.layers) if radix << level <= self.block]
-        span = self.layers[near[-1]][1] << self.layers[near[-1]][0] if near else self.size
-        step = max(span, self.block // span * span)
-        for start in range(0, self.size, step):
-            for layer in near:
-                yield layer, start, min(start + step, self.size)
-        for layer in range(len(near), len(self.layers)):
-            yield layer, 0, self.size
+        layers = range(len(self.layers))
+        near = [layer for layer in layers if self.layers[layer][1] << self.layers[layer][0] <= _BLOCK]
+        parts = [
+            [(layer, start, min(start + _BLOCK, self.size), -1) for layer in near]
+            for start in range(0, self.size, _BLOCK)
+        ]
+        rows = range(_BLOCK) if self.is_huge else [-1]
+        return [*parts, *([(layer, 0, self.size, row) for layer in layers[len(near) :]] for row in rows)]
 
     def _interpolate(
         self, base: int, present: _Flags, places: _Numbers | None, row: int, into: int, *, add: bool
     ) -> None:
-        """Turn blocks at `places`, or rows, into coefficients; rows that are not present are zero, and may hold anything."""
+        """Turn blocks at `places`, or rows, into coefficients; rows not present are zero, whatever they hold."""
         flags = []
         for _, radix in self.layers:
             flags.append(present.reshape(-1, radix))
-            present = flags[-1].any(axis=1)
+            present = np.asarray(flags[-1].any(axis=1))
         at = -1 if places is None else self._keep_places(places)
         last = len(self.layers) - 1
-        for layer, low, high in self._parts():
+        for layer, low, high, only in itertools.chain.from_iterable(self._parts()):
             outside = layer == 0 and at >= 0
             adding = add and layer == last
             to = into if layer == last else row
             for parts, first, start, groups in self._runs(layer, low, high, base, flags[layer]):
-                if not outside:
+                if not outside and only <= 0:
                     self._clear_holes(layer, flags[layer][start : start + groups], row, start)
                 kind = Layer(True, self.layers[layer][1], parts, outside, first and not outside and not adding, adding)
-                self._run(kind, layer, base, row, to, start, groups, at)
+                self._run(kind, layer, base, row, to, start, groups, at, only)
 
     def _clear_holes(self, layer: int, flags: _Flags, row: int, start: int) -> None:
         """Set rows to zero that are not present, but have present ones behind them."""
         level, radix = self.layers[layer]
         behind = np.logical_or.accumulate(flags[:, ::-1], axis=1)[:, ::-1]
         for group, part in np.argwhere(behind & ~flags).tolist():
-            at = ((start + group) * radix + part) << level
-            self.emit("clear", into=row + at, groups=1 << level)
+            first, count = ((start + group) * radix + part) << level, 1 << level
+            for hole in range(first, first + count, _BLOCK):
+                self.emit("clear", into=row + self.at(hole), groups=min(count, _BLOCK))
 
     def _evaluate(self, base: int, wanted: _Flags, row: int, into: int, places: _Numbers | None) -> None:
         """Turn coefficients into values, in rows, or in blocks at `places`; only those wanted are right."""
         flags = []
         for _, radix in self.layers:
             flags.append(wanted.reshape(-1, radix))
-            wanted = flags[-1].any(axis=1)
+            wanted = np.asarray(flags[-1].any(axis=1))
         at = -1 if places is None else self._keep_places(places)
         last = len(self.layers) - 1
-        parts_in_order = list(self._parts())
-        whole = [part for part in parts_in_order if part[1:] == (0, self.size)]
-        pieces = [part for part in parts_in_order if part[1:] != (0, self.size)]
-        if not pieces:
-            order = whole[::-1]
-        else:
-            order = whole[::-1]
-            for start in dict.fromkeys(part[1] for part in pieces):
-                order += [part for part in reversed(pieces) if part[1] == start]
-        for layer, low, high in order:
+        order = self._parts()
+        blocks = -(-self.size // _BLOCK)
+        for layer, low, high, only in itertools.chain.from_iterable(
+            part[::-1] for part in order[blocks:] + order[:blocks]
+        ):
             outside = layer == 0 and at >= 0
             source = row if layer == last else into
             for parts, first, start, groups in self._runs(layer, low, high, base, flags[layer]):
                 kind = Layer(False, self.layers[layer][1], parts, outside, first)
-                self._run(kind, layer, base, source, into, start, groups, at)
+                self._run(kind, layer, base, source, into, start, groups, at, only)
 
     def _runs(self, layer: int, low: int, high: int, base: int, flags: _Flags) -> Iterator[tuple[int, bool, int, int]]:
-        """Runs of groups that one function does: how many of their rows count, whether they are the first, which."""
+        """Find runs of groups for one function: how many of their rows count, whether they are the first, which."""
         level, radix = self.layers[layer]
         begin, end = (low >> level) // radix, (high >> level) // radix
         # The last that counts; those before it count as well.
@@ -293,18 +317,22 @@ class _Writer:
         if base == 0 and begin == 0 and counts[0]:
             kinds[0] += 1
         edges = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), end - begin]
-        for start, stop in zip(edges, edges[1:], strict=False):
+        for start, stop in itertools.pairwise(edges):
             if counts[start]:
                 yield int(counts[start]), bool(kinds[start] & 1), begin + start, stop - start
 
     def _run(
-        self, kind: Layer, layer: int, base: int, row: int, into: int, start: int, groups: int, places: int
+        self, kind: Layer, layer: int, base: int, row: int, into: int, start: int, groups: int, places: int, only: int
     ) -> None:
+        """Emit a run of groups of butterflies, on all rows or on `only` one of each block."""
         level, radix = self.layers[layer]
-        at = (start * radix) << level
+        first = (start * radix) << level
+        at, step, apart = self.at(first), 1 << level, _PIECE
+        if only >= 0:
+            at, step, apart = at + only * _PIECE, step // _BLOCK, self.block_bytes
         factors = self._coset_factors(base)[layer] + start * (3 if radix == 4 else 1) * self.entry_bytes
         self.emit(
-            kind, row=row + at, into=into + at, step=1 << level, groups=groups, factors=factors,
-            places=places + at if kind.outside else 0,
+            kind, row=row + at, into=into + at, step=step, groups=groups, factors=factors,
+            places=places + first if kind.outside else 0, apart=apart,
         )  # fmt: skip
-        self.butterflies += groups * (4 if radix == 4 else 1) << level
+        self.butterflies += groups * step * (4 if radix == 4 else 1)

@@ -1,23 +1,27 @@
 """What functions of the transforms' kernel share: their frame, vectors in the order of scratch, and butterflies."""
 
 from collections.abc import Sequence
+from functools import reduce
+from typing import TypeAlias
 
 from gfcode.kernels.simd.assembly import Function
 from gfcode.kernels.simd.products import multiplication
 from gfcode.kernels.simd.target import Target
 
-__all__ = ["Vectors", "Writer"]
+__all__ = ["Some", "Vectors", "Writer"]
 
+Some: TypeAlias = list[str]
 #: Vectors of one row; None for zeros.
-Vectors = list[str] | None
+Vectors: TypeAlias = Some | None
 
 
 class Writer:
     """Writes functions that take a frame and a record, for a number of vectors at a time.
 
-    The frame says where a piece is: scratch, tables of input and output blocks, position in the blocks, length, bytes
-    from a row of scratch to the next, places, factors. The record says what to do: number of the operation, row, row to
-    write to, step, groups, where its factors (in bytes) and its places (in words) start.
+    The frame says where a piece is: scratch, tables of input and output blocks, position in the blocks, length, where
+    the row for what nobody wants is, places, factors. The record says what to do: number of the operation, where its
+    first row is and where that goes to, step, groups, where its factors are (all in bytes) and its places (in words),
+    and bytes from a row to the next.
 
     Parameters
     ----------
@@ -49,9 +53,10 @@ class Writer:
         )
         self.scratch = f.pointer("%frame", 0)
         self.inputs, self.outputs = f.pointer("%frame", 1), f.pointer("%frame", 2)
-        self.position, self.length, self.row = (f.word("%frame", place) for place in (3, 4, 5))
-        self.base = f.address(self.scratch, f.op(f"mul i64 {f.word('%record', 1)}, {self.row}"))
-        self.into = f.address(self.scratch, f.op(f"mul i64 {f.word('%record', 2)}, {self.row}"))
+        self.position, self.length = f.word("%frame", 3), f.word("%frame", 4)
+        self.base = f.address(self.scratch, f.word("%record", 1))
+        self.into = f.address(self.scratch, f.word("%record", 2))
+        self.row = f.word("%record", 7)
         self.step, self.groups = f.word("%record", 3), f.word("%record", 4)
         self.factors = f.address(f.pointer("%frame", 7), f.word("%record", 5))
         self.places = f.op(f"getelementptr i64, ptr {f.pointer('%frame', 6)}, i64 {f.word('%record', 6)}")
@@ -61,7 +66,7 @@ class Writer:
         """Where the piece of a block is; for one that is not there (-1), the row of zeros, or the one to write to."""
         f = self.f
         table = self.outputs if output else self.inputs
-        other = f.address(self.scratch, self.row) if output else self.scratch
+        other = f.address(self.scratch, f.word("%frame", 5)) if output else self.scratch
         missing = f.op(f"icmp slt i64 {place}, 0")
         there = f.op(f"select i1 {missing}, i64 0, i64 {place}")
         address = f.address(f.pointer(table, there), self.position)
@@ -80,23 +85,32 @@ class Writer:
         """Sum of two rows."""
         if x is None or y is None:
             return y if x is None else x
+        return self.sum(x, y)
+
+    def sum(self, x: Some, y: Some) -> Some:
+        """Sum of two rows that are not zero."""
         return [self.f.op(f"xor {self.kind} {a}, {b}") for a, b in zip(x, y, strict=True)]
 
     def add_product(self, x: Vectors, y: Vectors, entry: list[str] | None) -> Vectors:
-        """X + entry · y; None as entry is zero."""
+        """Add entry · y to x; None as entry is zero."""
         if y is None or entry is None:
             return x
-        f, way = self.f, self.way
-        result = []
-        for start in range(0, len(y), way.group):
-            terms = way.products(f, y[start : start + way.group], entry)
-            for place, group in enumerate(terms):
-                total = None if x is None else x[start + place]
-                for term in group:
-                    total = term if total is None else f.op(f"xor {self.kind} {total}, {term}")
-                assert total is not None
-                result.append(total)
-        return result
+        if x is None:
+            return self.product(y, entry)
+        return self._fold([[a, *terms] for a, terms in zip(x, self._terms(y, entry), strict=True)])
+
+    def product(self, y: Some, entry: list[str]) -> Some:
+        """Entry · y."""
+        return self._fold(self._terms(y, entry))
+
+    def _terms(self, y: Some, entry: list[str]) -> list[list[str]]:
+        """For each vector, the terms that sum to its product."""
+        group = self.way.group
+        parts = [self.way.products(self.f, y[start : start + group], entry) for start in range(0, len(y), group)]
+        return [terms for part in parts for terms in part]
+
+    def _fold(self, sums: list[list[str]]) -> Some:
+        return [reduce(lambda a, b: self.f.op(f"xor {self.kind} {a}, {b}"), terms) for terms in sums]
 
     def load(self, pointer: str, *, outside: bool = False) -> list[str]:
         """Load vectors of a row, or of a block; a lone one twice where products take two."""

@@ -10,8 +10,6 @@ from gfcode.engine.protocol import AddingOperator, Blocks, Product
 from gfcode.gf import GF
 from gfcode.kernels.simd import engine as engine_module
 from gfcode.kernels.simd.engine import SimdEngine
-from gfcode.kernels.simd.fft import FftKernel
-from gfcode.kernels.simd.plan import Planner, Way
 from gfcode.kernels.simd.target import host_variants
 from gfcode.matrix.dense import Matrix
 from gfcode.matrix.generator import parity_matrix
@@ -143,22 +141,6 @@ def test_adding_to_outputs(target: str, layout: Layout) -> None:
                 else:
                     outputs ^= expected(product, data)  # what was added, added again, is gone
                 assert (memory == before).all()
-
-
-@pytest.mark.parametrize("w", [4, 8, 16])
-def test_transforms_of_every_size(target: str, w: int) -> None:
-    """The family `fft`: one coset and several, whole and not, transforms of 8 to 128, lengths around their pieces."""
-    chance = np.random.default_rng(9)
-    field = GF(w)
-    layout = Layout("words", w)
-    shapes = ((6, 6), (8, 8), (7, 7)) if w == 4 else ((7, 6), (40, 9), (33, 33), (50, 20), (20, 64), (70, 120), (6, 16))
-    for k, m in shapes:
-        product = Product(parity_matrix("fft", field, k, m), layout)
-        plan = Planner(product, VARIANTS[target]).steps(Way.CACHED)
-        assert [step.kernel for step in plan.steps] == [FftKernel(w)]
-        for length in (2, 14, 62, 64, 66, 130, 256, 512, 1024, 1090):
-            data = chance.integers(0, 256, (1, k, length), np.uint8)
-            assert (run(target, product, data, 1) == expected(product, data)).all(), (k, m, length)
 
 
 @pytest.mark.parametrize("streaming", [False, True])

@@ -14,7 +14,6 @@ from gfcode.kernels.simd.planes import PlanesKernel
 from gfcode.kernels.simd.target import Target
 from gfcode.kernels.simd.words import WordsKernel
 from gfcode.matrix.dense import Matrix
-from gfcode.matrix.generator import parity_matrix
 from gfcode.params import Layout
 
 TARGET = Target("x86_64-unknown-linux-gnu", "sapphirerapids", "", 64, "affine")
