@@ -12,7 +12,7 @@ DEMO_ARGS ?=
 SOAK_ARGS ?=
 CHANGELOG_ARGS ?=
 
-.PHONY: help setup demo test soak lint format docs docs-serve share matrix changelog bench clean
+.PHONY: help setup demo test soak lint format docs docs-serve share matrix changelog bench results clean
 
 help:
 	@echo 'make demo    install into .venv, then encode, damage, repair and decode a real input of 200 MB or more'
@@ -25,6 +25,7 @@ help:
 	echo 'make matrix  a short suite on each Python 3.11 to 3.14 that is to be had'
 	echo 'make changelog   move the fragments of changes/ into CHANGELOG.md (CHANGELOG_ARGS=--draft only shows them)'
 	echo 'make bench   run the benchmark programs in bench/'
+	echo 'make results take the figures of the pages again, on a quiet machine (15 minutes), and write them there'
 	echo 'make setup   everything a developer needs, pre-commit hooks included'
 	echo 'make clean   remove .venv and what builds and tests leave'
 	echo 'PYTHON=/path/to/python3 picks the interpreter of .venv; by default the first that is 3.11 or newer'
@@ -115,6 +116,16 @@ bench: $(VENV)/core.stamp
 	  echo "== python -m bench.$$name"
 	  $(BIN)/python -m "bench.$$name"
 	done
+
+# Peers that can be had only from a distribution are measured where they are installed.
+results: $(VENV)/test.stamp
+	@$(PIP) --editable '.[test,peers,gpu-test]'
+	$(BIN)/python -m bench.experiment --short --images docs/images
+	$(BIN)/python -m bench.tables --short
+	$(BIN)/python -m bench.roofline --images docs/images
+	$(BIN)/gfcode bench --engine simd --shape 10+4 --length 64KiB --length 16MiB --json >bench/results/readme.json
+	mv docs/images/experiment-*.png docs/images/roofline-*.png bench/results/
+	$(BIN)/python -m bench.pages
 
 clean:
 	@rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

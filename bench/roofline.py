@@ -287,6 +287,14 @@ def table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         )
 
 
+def _kept(gpu: dict[str, Any], path: str) -> dict[str, Any]:
+    """Return the counts of GPU kernels; where no compiler is installed, those that are stored already."""
+    if "missing" in gpu and os.path.isfile(path):
+        with open(path, encoding="utf-8") as file:
+            return dict(json.load(file).get("gpu", gpu))
+    return gpu
+
+
 def main(arguments: Sequence[str]) -> None:
     """Measure, print, store, draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -309,7 +317,7 @@ def main(arguments: Sequence[str]) -> None:
         if not options.cpu:
             from bench.roofline_gpu import measure as count_gpu
 
-            result["gpu"] = count_gpu()
+            result["gpu"] = _kept(count_gpu(), options.out)
         os.makedirs(os.path.dirname(options.out) or ".", exist_ok=True)
         with open(options.out, "w", encoding="utf-8") as file:
             json.dump(result, file)

@@ -147,6 +147,19 @@ def test_xor_programs_are_counted_as_their_instructions(monkeypatch: pytest.Monk
     assert (takes["xor"], takes["loads"], takes["stores"]) == (180 / 80, 240 / 80, 60 / 80)
 
 
+def test_counts_of_gpu_kernels_are_kept_where_no_compiler_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "roofline.json"
+    monkeypatch.setattr("bench.roofline_gpu.measure", lambda: {"missing": "no NVRTC"})
+    main(["--gpu", "--out", str(out)])
+    assert json.loads(out.read_text())["gpu"] == {"missing": "no NVRTC"}
+    assert "were not counted: no NVRTC" in capsys.readouterr().out
+    out.write_text(json.dumps({"gpu": {"cases": [], "nvrtc": "1"}}))
+    main(["--gpu", "--out", str(out)])
+    assert json.loads(out.read_text())["gpu"] == {"cases": [], "nvrtc": "1"}
+
+
 def test_a_cpu_without_kernels(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("bench.roofline.host_variants", dict)
     with pytest.raises(SystemExit):
