@@ -217,9 +217,9 @@ class BlockCodec(ABC):
             For fewer than k shards.
         BlockError, ParameterError
         """
-        if out is None and type(shards) is dict:
+        if type(shards) is dict:
             plans = self._plans()
-            made = lean.make(plans.quick, shards, plans.data, self.block_multiple, copied=lean.COPIED)
+            made = lean.make(plans.quick, shards, plans.data, self.block_multiple, copied=lean.COPIED, out=out)
             if made is not None:
                 return made
         if device.holds_device_arrays(shards):

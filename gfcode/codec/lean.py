@@ -40,6 +40,8 @@ __all__ = [
     "update",
 ]
 
+#: Pairs of a row of the result and the place of the given shard that is copied there.
+_Copies: TypeAlias = Sequence[tuple[int, int]]
 #: Shard indices.
 Indices: TypeAlias = tuple[int, ...] | bytes
 #: `AddressOperator.run`.
@@ -151,12 +153,24 @@ def _new(count: int, length: int) -> tuple[Any, Any, int, int, int]:
     return _ndarray((count, length), _BYTE, memory, offset, (step, 1)), memory, offset, address + offset, step
 
 
-def _target(out: Any, count: int, length: int, begin: int, end: int) -> tuple[int, int] | None:
-    """Address and distance of blocks to be written, if they lie in an array apart from all memory of the inputs."""
+def _target(
+    out: Any, count: int, length: int, begin: int, end: int, addresses: Sequence[int] = (), copies: _Copies = ()
+) -> tuple[int, int] | None:  # fmt: skip
+    """Address and distance of blocks to be written, if they lie in an array apart from all inputs.
+
+    Inputs lie from `begin` to `end`, at `addresses` where these are given. One that is copied may be where it is to be.
+    """
     rows = _rows(out, count, 1, writable=True) if type(out) is _ndarray else None
-    if rows is None or rows[2] != length or (rows[0] < end and begin < rows[0] + count * rows[1]):
+    if rows is None or rows[2] != length:
         return None
-    return rows[0], rows[1]
+    start, step, _ = rows
+    stop = start + count * step
+    if start < end and begin < stop:
+        inside = {place for place, address in enumerate(addresses) if start - length < address < stop}
+        in_place = {place for row, place in copies if addresses[place] == start + row * step}
+        if not addresses or inside != in_place:
+            return None
+    return start, step
 
 
 def encode(run: Run, data: Any, out: Any, k: int, m: int, multiple: int) -> Any:
@@ -167,7 +181,7 @@ def encode(run: Run, data: Any, out: Any, k: int, m: int, multiple: int) -> Any:
         if rows is None:
             return None
         inputs, step, length = rows
-        begin, end = inputs, inputs + k * step
+        begin, end, addresses = inputs, inputs + k * step, []
     elif kind is list or kind is tuple:
         blocks = [*data]
         found = _addresses(blocks, multiple) if len(blocks) == k else None
@@ -182,7 +196,7 @@ def encode(run: Run, data: Any, out: Any, k: int, m: int, multiple: int) -> Any:
     if out is None:
         out, _, _, outputs, outputs_step = _new(m, length)
     else:
-        place = _target(out, m, length, begin, end)
+        place = _target(out, m, length, begin, end, addresses)
         if place is None:
             return None
         outputs, outputs_step = place
@@ -241,6 +255,29 @@ def quick_change(rows: Indices, patch: Callable[..., Operator], data: int) -> Ru
     return run_of(patch(rows, data, 2))
 
 
+def _copy(
+    copies: _Copies, blocks: list[Any], addresses: list[int], shape: tuple[int, int], out: Any
+) -> tuple[Any, int, int] | None:  # fmt: skip
+    """Copy given blocks into a new array, or into `out`; return it with the address of its first row and their step."""
+    count, length = shape
+    if out is None:
+        out, memory, offset, start, step = _new(count, length)
+        if copies:
+            view = memoryview(memory)
+            for row, position in copies:
+                begin = offset + row * step
+                view[begin : begin + length] = blocks[position]
+        return out, start, step
+    place = _target(out, count, length, min(addresses), max(addresses) + length, addresses, copies)
+    if place is None:
+        return None
+    start, step = place
+    for row, position in copies:
+        if addresses[position] != start + row * step:
+            out[row].data[:] = blocks[position]
+    return out, start, step
+
+
 def make(
     quick: Callable[[bytes, bytes], Quick | None], shards: dict[int, Any], want: Indices, multiple: int, *,
     copied: int = 0, out: Any = None,
@@ -258,7 +295,7 @@ def make(
     copied : int
         Bytes of a block up to which shards that are given are copied.
     out : object
-        Where to put them; shards that are given are not put there.
+        Where to put them. A shard that is given may be there already.
     """
     blocks = [*shards.values()]
     found = _addresses(blocks, multiple) if blocks else None
@@ -270,21 +307,12 @@ def make(
     except (TypeError, ValueError, OverflowError):
         return None
     plan = quick(available, wanted) if len(available) == len(addresses) else None
-    if plan is None or (plan.copies and (length > copied or out is not None)):
+    if plan is None or (plan.copies and length > copied):
         return None
-    count = len(wanted)
-    if out is None:
-        out, memory, offset, outputs, step = _new(count, length)
-        if plan.copies:
-            view = memoryview(memory)
-            for row, position in plan.copies:
-                start = offset + row * step
-                view[start : start + length] = blocks[position]
-    else:
-        place = _target(out, count, length, min(addresses), max(addresses) + length)
-        if place is None:
-            return None
-        outputs, step = place
+    place = _copy(plan.copies, blocks, addresses, (len(wanted), length), out)
+    if place is None:
+        return None
+    out, outputs, step = place
     if plan.run is not None:
         table = array("Q", addresses if plan.pick is None else plan.pick(addresses))
         if plan.copies:

@@ -190,6 +190,25 @@ def test_reconstruct_into_an_array() -> None:
         CODEC.reconstruct(dict(zip(given, overlapping, strict=False)), [0, 5], overlapping[3:])
 
 
+def test_decode_into_an_array_among_the_blocks_in_memory() -> None:
+    """Blocks on both sides of the array, in it where they are to be, and in it elsewhere."""
+    length = len(SHARDS[0])
+    data = np.stack([SHARDS[i] for i in range(4)])
+    memory = np.zeros((9, length), np.uint8)
+    memory[0], memory[8] = SHARDS[6], SHARDS[4]
+    out = memory[2:6]
+    assert CODEC.decode({6: memory[0], 1: SHARDS[1], 4: memory[8], 3: SHARDS[3].tobytes()}, out) is out  # type: ignore[dict-item]
+    assert (out == data).all()
+    out[[0, 2]] = 0
+    assert CODEC.decode({3: out[3], 6: memory[0], 1: out[1], 4: memory[8]}, out) is out
+    assert (out == data).all()
+    before = memory.copy()
+    for wrong in ({3: out[3], 6: memory[0], 1: out[2], 4: memory[8]}, {3: out[3], 6: memory[0], 1: out[1], 4: out[0]}):
+        with pytest.raises(BlockError, match="overlaps"):
+            CODEC.decode(wrong, out)
+    assert (memory == before).all()
+
+
 BLOCK = 2 << 20
 
 
