@@ -71,10 +71,8 @@ def test_what_is_counted_is_what_must_be_done(variant: str, layout: LayoutName, 
         assert (block == shards[index]).all()
     takes = counted.per_byte(target.vector_bytes, 5 * 4096)
     written = len(outputs) / 5
-    # Stores: the outputs, and in kernels short of registers what they put aside.
-    assert takes["stores"] >= written
-    if target.registers == 32 and target.product == "affine":
-        assert takes["stores"] < 1.05 * written
+    # The outputs, and what kernels that are short of registers put aside.
+    assert written <= takes["stores"] < 4 * written
     assert takes["loads"] >= 1
     assert takes["instructions"] >= sum(takes[kind] for kind in ("xor", "ternary", "affine", "shuffle", "other"))
     if layout == "packets":
