@@ -18,7 +18,7 @@ from typing import Any
 __all__ = ["Change", "changes", "main", "series"]
 
 #: What a case holds besides saying what was measured.
-_MEASURED = ("rates", "median", "times_isal", "cpu_seconds_per_gb", "cpu")
+_MEASURED = ("rates", "median", "times_isal", "cpu_seconds_per_gb", "cpu", "takes", "bounds", "bound", "published")
 
 Key = tuple[str, ...]
 

@@ -33,6 +33,11 @@ def test_relative_to_a_peer_a_slow_machine_is_no_change() -> None:
     assert not ours.clear
 
 
+def test_what_is_derived_says_nothing_of_what_was_measured() -> None:
+    before, after = ({"cases": [{"k": 4, "bound": bound, "rates": [1.0]}]} for bound in ("loads", "L2"))
+    assert [change.key for change in changes(before, after)] == [("cases", "k=4", "rate")]
+
+
 def test_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, rates in (("a", [1.0, 2.0]), ("b", [3.0, 4.0])):
         (tmp_path / name).write_text(json.dumps(result(rates, [1.0, 1.0])))
