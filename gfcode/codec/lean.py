@@ -56,16 +56,24 @@ _step: Final = lru_cache(1 << 8)(row_stride)
 #: Bytes of a block up to which copies are made with the interpreter's lock held.
 COPIED: Final = 1 << 16
 
-#: All memory of a process as 64-bit words: number id >> 3 is an object's first own field, behind what every object has.
-#: For NumPy's arrays, that is the pointer to their data.
-_first: Final = memoryview((c_uint64 * (1 << 44)).from_address(object.__basicsize__)).cast("B").cast("Q")
+_CPYTHON: Final = sys.implementation.name == "cpython" and sys.maxsize > 1 << 32
+
+
+def _words(start: int) -> memoryview:
+    """All memory of the process from an address on, as 64-bit words."""
+    return memoryview((c_uint64 * (1 << 44)).from_address(start)).cast("B").cast("Q")
+
+
+#: Word number id >> 3 is an object's first own field, behind what every object has; for NumPy's arrays, that is the
+#: pointer to their data.
+_first: Final = _words(object.__basicsize__) if _CPYTHON else memoryview(b"").cast("Q")
 #: Where the content of `bytes` begins, counted from the object's address.
-_CONTENT: Final = bytes.__basicsize__ - 1
+_CONTENT: Final = bytes.__basicsize__ - 1 if _CPYTHON else 0
 
 
 def _layouts_hold() -> bool:
     """Whether both are so in this interpreter, by what it says itself of some objects."""
-    if sys.implementation.name != "cpython" or sys.maxsize < 1 << 32:
+    if not _CPYTHON:
         return False
     for size in (1, 7, 64, 70000):
         sample = bytes(size)
