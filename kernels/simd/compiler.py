@@ -6,6 +6,7 @@ doubles the spills. Instruction selection, scheduling and register allocation ar
 
 import hashlib
 import os
+import re
 import threading
 from functools import cache
 from pathlib import Path
@@ -67,7 +68,10 @@ def _machine(target: Target) -> Any:
 
 
 def _module(kernel: Kernel, target: Target) -> Any:
-    module = llvm.parse_assembly(kernel.emit(target) + "\n" + declarations(target))
+    text = kernel.emit(target)
+    if target.attributes:
+        text = re.sub(r"^(define .*) \{$", rf"\1 {target.attributes} {{", text, flags=re.MULTILINE)
+    module = llvm.parse_assembly(text + "\n" + declarations(target))
     module.triple = target.triple
     module.verify()
     return module

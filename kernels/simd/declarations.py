@@ -15,6 +15,11 @@ def declarations(target: Target) -> str:
     elif target.product == "shuffle86":
         name = {16: "ssse3.pshuf.b.128", 32: "avx2.pshuf.b", 64: "avx512.pshuf.b.512"}[width]
         lines.append(f"declare {vector} @llvm.x86.{name}({vector}, {vector})")
+    elif target.product == "sve":
+        scalable = "<vscale x 16 x i8>"
+        lines.append(f"declare {scalable} @llvm.vector.insert.nxv16i8.v{width}i8({scalable}, {vector}, i64)")
+        lines.append(f"declare {vector} @llvm.vector.extract.v{width}i8.nxv16i8({scalable}, i64)")
+        lines.append(f"declare {scalable} @llvm.aarch64.sve.tbl.nxv16i8({scalable}, {scalable})")
     else:
         lines.append(f"declare {vector} @llvm.aarch64.neon.tbl1.v16i8({vector}, {vector})")
     return "\n".join(lines)

@@ -148,6 +148,8 @@ class Multiplication(ABC):
 
     def _look_up(self, f: Function, table: str, places: str) -> str:
         """Entries of a 16-byte table."""
+        if self.target.product == "sve":
+            return self._look_up_sve(f, table, places)
         name = {
             ("shuffle86", 16): "llvm.x86.ssse3.pshuf.b.128",
             ("shuffle86", 32): "llvm.x86.avx2.pshuf.b",
@@ -156,6 +158,16 @@ class Multiplication(ABC):
         }[self.target.product, self.width]
         kind = self.target.byte_vector
         return self._lanes(f, f.op(f"call {kind} @{name}({kind} {table}, {kind} {places})"))
+
+    def _look_up_sve(self, f: Function, table: str, places: str) -> str:
+        """Do so by an instruction whose table is a whole register, of which the first 16 bytes are used."""
+        kind, scalable, width = self.target.byte_vector, "<vscale x 16 x i8>", self.width
+        whole = [
+            f.op(f"call {scalable} @llvm.vector.insert.nxv16i8.v{width}i8({scalable} poison, {kind} {value}, i64 0)")
+            for value in (table, places)
+        ]
+        found = f.op(f"call {scalable} @llvm.aarch64.sve.tbl.nxv16i8({scalable} {whole[0]}, {scalable} {whole[1]})")
+        return self._lanes(f, f.op(f"call {kind} @llvm.vector.extract.v{width}i8.nxv16i8({scalable} {found}, i64 0)"))
 
 
 class _Affine(Multiplication):

@@ -28,8 +28,8 @@ class Target:
         LLVM feature string, ``"+avx2,-gfni"``.
     vector_bytes : int
         16, 32 or 64.
-    product : {"affine", "shuffle86", "tbl"}
-        How a byte is multiplied by a constant: a bit matrix (GFNI), or two tables of 16 (x86 or AArch64).
+    product : {"affine", "shuffle86", "tbl", "sve"}
+        How a byte is multiplied by a constant: a bit matrix (GFNI), or two tables of 16 (x86, NEON, SVE).
     """
 
     triple: str
@@ -47,6 +47,12 @@ class Target:
     def registers(self) -> int:
         """Vector registers of the target."""
         return 32 if self.vector_bytes == 64 or not self.x86 else 16
+
+    @property
+    def attributes(self) -> str:
+        """LLVM attributes of every function: for SVE the width of its registers, so that vectors lie in them."""
+        units = self.vector_bytes // 16
+        return f"vscale_range({units},{units})" if self.product == "sve" else ""
 
     @property
     def vector(self) -> str:
@@ -69,8 +75,13 @@ def _x86(triple: str, cpu: str, has: frozenset[str], features: str) -> Target | 
     return Target(triple, cpu, features, width, product)
 
 
-def aarch64(features: str = "+neon", cpu: str = "generic") -> Target:
-    """Return an AArch64 target: 16-byte vectors and table look-ups."""
+def aarch64(features: str = "+neon", cpu: str = "generic", *, sve_bytes: int = 0) -> Target:
+    """Return an AArch64 target: 16-byte NEON vectors and table look-ups, or SVE registers of 32 or 64 bytes.
+
+    SVE registers of 16 bytes gain nothing over NEON's.
+    """
+    if sve_bytes:
+        return Target("aarch64-unknown-linux-gnu", cpu, features, sve_bytes, "sve")
     return Target("aarch64-unknown-linux-gnu", cpu, features, 16, "tbl")
 
 

@@ -21,7 +21,10 @@ AVX2 = Target(LINUX, "haswell", "", 32, "shuffle86")
 SSSE3 = Target(LINUX, "core2", "", 16, "shuffle86")
 NEON = aarch64()
 SHA3 = aarch64("+neon,+sha3", "neoverse-v1")
-EVERY = {"gfni": GFNI, "avx512": AVX512, "alder": ALDER, "avx2": AVX2, "ssse3": SSSE3, "neon": NEON, "sha3": SHA3}
+SVE = aarch64("+sve", "neoverse-v1", sve_bytes=32)
+SVE2 = aarch64("+sve2", "generic", sve_bytes=64)
+EVERY = {"gfni": GFNI, "avx512": AVX512, "alder": ALDER, "avx2": AVX2, "ssse3": SSSE3}
+EVERY |= {"neon": NEON, "sha3": SHA3, "sve": SVE, "sve2": SVE2}
 
 HORNER = HornerKernel(8, 0x11D, (0, 1, 2))
 WORDS = WordsKernel(8, 3, summed=True, fold=True)
@@ -73,6 +76,20 @@ def test_vectors_have_the_width_of_the_target(target: Target, register: str, oth
         text = instructions(kernel, target)
         assert register in text
         assert not others or others not in text
+
+
+@pytest.mark.parametrize("target", [SVE, SVE2], ids=["sve", "sve2"])
+def test_sve_registers_hold_whole_vectors(target: Target) -> None:
+    """Their width is that of the target: loads and stores under a predicate that is set for just as many bytes."""
+    for kernel in (HORNER, WORDS, WIDE_WORDS, PlanesKernel(across=True)):
+        text = instructions(kernel, target)
+        assert re.search(r"ld1[bd]\s+\{ z\d+", text)
+        assert re.search(r"st1[bd]\s+\{ z\d+", text)
+        assert re.search(r"eor3?\s+z\d+", text)
+        assert not re.search(r"eor3?\s+v\d+", text)
+    for kernel in (WORDS, WIDE_WORDS):
+        assert re.search(r"tbl\s+z\d+", instructions(kernel, target))
+    assert ("eor3\tz" in instructions(HORNER, target)) == (target is SVE2)
 
 
 def test_gfni_multiplies_by_bit_matrices() -> None:
