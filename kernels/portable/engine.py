@@ -8,6 +8,7 @@ import numpy as np
 from gfcode.engine.protocol import Blocks, Engine, Operator, Product
 from gfcode.errors import EngineUnavailableError
 from gfcode.matrix.bitmatrix import expand
+from gfcode.matrix.transformed import Transformed
 
 __all__ = ["NumbaEngine", "load"]
 
@@ -32,6 +33,8 @@ class NumbaEngine:
         """Why the engine cannot run `product`; None if it can."""
         if sys.byteorder != "little" and product.layout.name == "words" and product.layout.w > 8:
             return "layout 'words' with w > 8 needs a little-endian machine"
+        if isinstance(product.matrix, Transformed) and product.matrix.is_huge:
+            return "the matrix is too large to be written out"
         return None
 
     def prepare(self, product: Product) -> Operator:
