@@ -131,7 +131,7 @@ def _write_file(run: "_Run", target: str, *, force: bool, durable: bool) -> None
         file = files.create(target, 0o600 if metadata.mode is not None else 0o666)
         if run.shards.size is not None:
             file.reserve(run.shards.size)
-        run.decode(FileSink(file.fd))
+        run.decode(FileSink(file.fd, durable=durable))
         if metadata.mode is not None:
             os.fchmod(file.fd, metadata.mode & 0o777)
         if metadata.mtime_ns is not None:

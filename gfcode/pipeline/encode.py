@@ -26,6 +26,7 @@ from gfcode.pipeline.report import Progress
 from gfcode.pipeline.source import FileSource, Source, StreamSource
 from gfcode.pipeline.targets import check_targets, is_interrupted, made_directories, shard_targets
 from gfcode.pipeline.workers import Meter, run_workers, usable_threads
+from gfcode.pipeline.writeback import start_write_back
 
 __all__ = ["Recipe", "Written", "encode_file", "recipe_for", "write_set"]
 
@@ -112,8 +113,9 @@ def encode_file(
     directories = [os.fsdecode(out)] if isinstance(out, str | os.PathLike) else [os.fsdecode(path) for path in out]
     with made_directories(directories) as made, Temporaries() as files:
         written = write_set(
-            files, source, recipe, directories, name=name, force=force, threads=threads, progress=progress
-        )
+            files, source, recipe, directories, name=name, force=force, threads=threads, durable=durable,
+            progress=progress,
+        )  # fmt: skip
         files.publish(replace=written.replaces, durable=durable, check=written.check)
         if durable:
             sync_directories(made)
@@ -167,7 +169,7 @@ def recipe_for(
 
 def write_set(
     files: Temporaries, source: StrPath | IO[bytes], recipe: Recipe, directories: Sequence[str], *, name: str | None,
-    force: bool, threads: int | None, progress: Progress | None, regular: bool = False,
+    force: bool, threads: int | None, durable: bool, progress: Progress | None, regular: bool = False,
 ) -> Written:  # fmt: skip
     """Write the shards of a new set under temporary names; parameters as for `encode_file`.
 
@@ -214,7 +216,7 @@ def write_set(
         for index, target in enumerate(targets):
             _begin(files, target, metadata, index)
         workers = usable_threads(threads, None if stripes is None else -(-stripes // capacity))
-        _write(codec, metadata, reader, files, capacity, workers, Meter(progress, metadata.size))
+        _write(codec, metadata, reader, files, capacity, workers, Meter(progress, metadata.size), durable=durable)
         size = reader.finish()
     geometry = metadata.geometry
     stripes = geometry.stripes(size)
@@ -255,8 +257,9 @@ def _begin(files: Temporaries, target: str, metadata: Metadata, index: int) -> N
 
 
 def _write(
-    codec: Codec, metadata: Metadata, reader: Source, files: Temporaries, capacity: int, workers: int, meter: Meter
-) -> None:
+    codec: Codec, metadata: Metadata, reader: Source, files: Temporaries, capacity: int, workers: int, meter: Meter,
+    *, durable: bool,
+) -> None:  # fmt: skip
     """Encode all stripes."""
     operator = codec.encoder() if codec.m else None
     data, parity, everything = range(codec.k), range(codec.k, codec.n), range(codec.n)
@@ -270,7 +273,10 @@ def _write(
             batch.stamp(everything)
             offset = batch.geometry.offset(batch.first)
             for index in everything:
-                write_at(descriptors[index], [batch.row(index)], offset)
+                row = batch.row(index)
+                write_at(descriptors[index], [row], offset)
+                if durable:
+                    start_write_back(descriptors[index], offset, len(row))
             meter.add(batch.data_length)
 
     run_workers(workers, work)

@@ -35,6 +35,7 @@ from gfcode.pipeline.shardset import OpenShard, ShardSet
 from gfcode.pipeline.targets import make_directory, remove_empty
 from gfcode.pipeline.verify import survey, total_bytes
 from gfcode.pipeline.workers import Meter
+from gfcode.pipeline.writeback import start_write_back
 
 __all__ = ["repair_found", "repair_set"]
 
@@ -112,7 +113,7 @@ def repair_found(
     with ShardSet(found) as shards:
         meter = Meter(progress, total_bytes(shards))
         codec = LazyCodec(shards.metadata, engine)
-        run = _Repair(shards, codec, None if out is None else os.fsdecode(out), meter)
+        run = _Repair(shards, codec, None if out is None else os.fsdecode(out), meter, durable=durable)
         check = DeepCheck(codec, shards.stripes) if deep else None
         with run:
             before = survey(shards, threads=threads, meter=meter, started=started, on_damage=run.rebuild, deep=check)
@@ -126,8 +127,9 @@ def repair_found(
 class _Repair:
     """The temporary files of one repair; a context manager that removes those that got no name."""
 
-    def __init__(self, shards: ShardSet, codec: LazyCodec, out: str | None, meter: Meter) -> None:
+    def __init__(self, shards: ShardSet, codec: LazyCodec, out: str | None, meter: Meter, *, durable: bool) -> None:
         self._shards, self._codec, self._out, self._meter = shards, codec, out, meter
+        self._durable = durable
         self._files: dict[int, TemporaryFile] = {}
         self._made: list[TemporaryFile] = []
         self._lock = threading.Lock()
@@ -164,7 +166,10 @@ class _Repair:
         for shard in shards:
             fd = self._file(shard).fd
             for first, last in ranges(np.flatnonzero(bad[shard]).astype(np.int64)):
-                write_at(fd, [batch.row(shard, first, last + 1)], batch.geometry.offset(batch.first + first))
+                frames, offset = batch.row(shard, first, last + 1), batch.geometry.offset(batch.first + first)
+                write_at(fd, [frames], offset)
+                if self._durable:
+                    start_write_back(fd, offset, len(frames))
 
     def finish(self, report: SetReport, *, durable: bool) -> None:
         """Complete, check and name the shards that are not intact."""

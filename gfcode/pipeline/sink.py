@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from gfcode.pipeline.batch import Batch
 from gfcode.pipeline.files import named_errors, write_at
 from gfcode.pipeline.workers import Turns
+from gfcode.pipeline.writeback import start_write_back
 
 __all__ = ["FileSink", "Sink", "StreamSink"]
 
@@ -22,10 +23,10 @@ class Sink(Protocol):
 
 
 class FileSink:
-    """A regular file, open for writing; it stays the caller's."""
+    """A regular file, open for writing; it stays the caller's, who flushes it at the end if it is to be `durable`."""
 
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
+    def __init__(self, fd: int, *, durable: bool) -> None:
+        self._fd, self._durable = fd, durable
 
     def put(self, number: int, batch: Batch, stop: threading.Event) -> None:  # noqa: ARG002
         """Write at the batch's own offset."""
@@ -36,6 +37,8 @@ class FileSink:
             part = views[start : start + step]
             write_at(self._fd, part, offset)
             offset += sum(map(len, part))
+        if self._durable:
+            start_write_back(self._fd, batch.first * batch.geometry.stripe_data, batch.data_length)
 
 
 class StreamSink:

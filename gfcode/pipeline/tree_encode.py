@@ -185,7 +185,7 @@ class _Run:
 
         written = write_set(
             files, entry.path, options.recipe, directories, name=name, force=standing.state != "new",
-            threads=options.threads, progress=progress, regular=stat.S_ISREG(status.st_mode),
+            threads=options.threads, durable=options.durable, progress=progress, regular=stat.S_ISREG(status.st_mode),
         )  # fmt: skip
         state = Encoded(
             entry.path, "encoded" if standing.state == "new" else "replaced", written.report.size,
