@@ -60,7 +60,7 @@ def check_verbs(machine: Machine, layouts: Sequence[Layout], k: int, m: int) -> 
     """Give every verb of a codec arrays of the GPU, and compare with the oracle on the host; return how often."""
     for layout in layouts:
         codec: Any = Codec(k, m, w=layout.w, layout=layout.name, packet_bytes=layout.packet_bytes, engine="numpy")
-        length = 5 * layout.strip_bytes if layout.name == "packets" else 777
+        length = (5 if layout.name == "packets" else 777) * layout.strip_bytes
         data = np.random.default_rng(6).integers(0, 256, (3, k, length), dtype=np.uint8)
         whole = np.concatenate([data, codec.encode(data)], axis=1)
         shards = machine.array(*whole.shape)
