@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gfcode.errors import GFCodeError, ParameterError, UnrecoverableError
+from gfcode.pipeline.candidates import Candidate, look_at
 from gfcode.pipeline.deep import DeepCheck
-from gfcode.pipeline.discovery import Found, StrPath
+from gfcode.pipeline.discovery import Found, StrPath, find_set
+from gfcode.pipeline.frame import HASHES, Hashes
 from gfcode.pipeline.grouping import FoundSets, find_sets
 from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.recover import LazyCodec
@@ -83,7 +85,8 @@ def scrub(
     """Verify the sets under a directory. Nothing is written but the state file.
 
     A run goes on where the last one ended, in the middle of a set too, and ends with the pass over all sets, or after
-    `max_seconds`. The next one then begins a new pass. Every set that is found, in any state, has its turn.
+    `max_seconds`. The next one then begins a new pass. Every set that is found, in any state, has its turn; one that is
+    gone by then, as it was removed or replaced, is passed over.
 
     Parameters
     ----------
@@ -124,8 +127,8 @@ def scrub(
     with held(path):
         state = ScrubState.load(path, where)
         run = _Scrub(state, path, _Pace(rate), None if max_seconds is None else started + max_seconds, on_problem)
-        run.deep, run.threads = deep, threads
-        found = find_sets(where, hashes=hashes_for(key), every=True)
+        run.deep, run.threads, run.hashes = deep, threads, hashes_for(key)
+        found = find_sets(where, hashes=run.hashes, every=True)
         try:
             complete = run.work(found)
         finally:
@@ -176,6 +179,7 @@ class _Scrub:
     ) -> None:  # fmt: skip
         self.state, self.path = state, path
         self.deep, self.threads = False, 1
+        self.hashes: Hashes = HASHES
         self.checked = self.bytes_read = 0
         self._pace, self._end, self._tell = pace, end, on_problem
         self._saved = time.monotonic()
@@ -214,7 +218,12 @@ class _Scrub:
         if state.partial != set_id:
             state.partial, state.batch, state.worst = set_id, 0, "intact"
         try:
-            with ShardSet(found) as shards:
+            again = _looked_for_again(found, self.hashes)
+            if again is None:  # removed, or replaced by another set, since the run began
+                state.problems.pop(set_id, None)
+                state.cursor, state.partial, state.batch = set_id, "", 0
+                return True
+            with ShardSet(again) as shards:
                 for files in shards.files:
                     for file in files:  # what is checked comes from the device
                         os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -262,6 +271,28 @@ class _Scrub:
         self.state.problems[key] = problem
         if self._tell is not None:
             self._tell(problem)
+
+
+def _looked_for_again(found: Found, hashes: Hashes) -> Found | None:
+    """Return what there is of a set at its turn, which may be long after it was found; None if it is gone."""
+    files = [file for listed in (*found.files, *found.extra) for file in listed]
+    if all(_is_there(file) for file in files):
+        return found
+    set_id = found.metadata.set_id
+    directories = sorted({os.path.dirname(file.path) or "." for file in files})
+    paths = [entry.path for directory in directories if os.path.isdir(directory) for entry in os.scandir(directory)]
+    if not any(file.claim and file.claim[0] == set_id for file in look_at(sorted(paths), [], {}, hashes)):
+        return None
+    return find_set(directories, set_id.hex(), hashes)
+
+
+def _is_there(file: Candidate) -> bool:
+    """Return whether a file is the one that was found."""
+    try:
+        status = os.stat(file.path)
+    except OSError:
+        return False
+    return (status.st_dev, status.st_ino) == file.identity
 
 
 def _problem_of(report: SetReport, found: Found, state: str) -> Problem:

@@ -15,7 +15,7 @@ from filelock import FileLock
 from gfcode.cli.scrub import byte_rate, duration
 from gfcode.pipeline.shardset import ShardSet
 from tests.cli.conftest import PROGRAM, Outcome, Runner, corrupt
-from tests.cli.tree_files import contents, encode
+from tests.cli.tree_files import CODE, contents, encode
 
 Scrub = Callable[..., Outcome]
 
@@ -214,6 +214,42 @@ def test_set_that_cannot_be_read_does_not_hold_up_the_others(scrub: Scrub, monke
     done = scrub()
     assert (done.code, done.json["state"], done.json["checked"], done.json["complete"]) == (1, "failed", 5, True)
     assert [problem["summary"] for problem in done.json["problems"]] == ["Input/output error"]
+
+
+@pytest.mark.parametrize("way", ["replaced", "removed", "one shard lost", "moved aside"])
+def test_sets_that_change_before_their_turn(
+    scrub: Scrub, gfcode: Runner, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """A run over many sets takes long: what others do to them meanwhile is no damage."""
+    turns: list[str] = []
+
+    def opened(found: Any) -> Any:
+        if not turns:  # all others are looked for already
+            for path in (path for path in Path("d").rglob("*.gfs") if path.name[:-8] != found.metadata.name):
+                match way:
+                    case "removed":
+                        path.unlink()
+                    case "one shard lost" if path.name.endswith(".001.gfs"):
+                        path.unlink()
+                    case "moved aside":
+                        path.rename(path.with_name(f"{path.name}.old"))
+            if way == "replaced":
+                for path in Path("in").rglob("*"):
+                    if path.is_file() and path.name != found.metadata.name:
+                        path.write_bytes(b"new" * 2000)
+                assert gfcode("encode", "in", *CODE, "--out", "d", "--update", "-q").code == 0
+        turns.append(found.metadata.name)
+        return ShardSet(found)
+
+    monkeypatch.setattr("gfcode.pipeline.scrub.ShardSet", opened)
+    report = scrub().json
+    lost = way == "one shard lost"
+    assert (report["complete"], report["state"]) == (True, "repairable" if lost else "intact")
+    names = {problem["name"] for problem in report["problems"]}
+    assert names == ({"a", "b.txt", "empty", "z.log"} - {turns[0]} if lost else set())
+    monkeypatch.setattr("gfcode.pipeline.scrub.ShardSet", ShardSet)
+    left = 1 + (turns[0] == "a")  # two sets have this name
+    assert scrub().json["sets"] == (left if way == "removed" else 5)
 
 
 def test_rates_and_times() -> None:
