@@ -162,10 +162,11 @@ def seconds(case: Case, operations: int, peers: int, rounds: int) -> float:
     """Estimate how long a case takes, from rates on one machine."""
     stripe = case.k * case.length
     data = max(stripe, 4 << 20)
-    call = data / (15e9 if stripe > 1 << 24 else 40e9) * (1 + case.m / 12)
+    call = data / (15e9 if stripe > 1 << 24 else 40e9) * (1 + case.m / 5)
     turn = call if call > LONG else 3 * max(call, 0.0015)
     slow = 0.0 if peers <= 2 or stripe * case.m > PATIENCE else 2.0 * max(stripe * case.m / 3e9, 0.0045)
-    return stripe / 3e8 + operations * rounds * ((3 + peers) * turn + slow)
+    # Blocks are filled once; each operation has kernels to compile and bytes to check.
+    return stripe / 3e8 + operations * (0.5 + rounds * ((3 + peers) * turn + slow))
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
