@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gfcode.cli.console import Console, human_bytes, human_count, human_seconds, printable
 from gfcode.cli.damage_map import colour_for, stray_lines
 from gfcode.cli.exits import Exit
-from gfcode.errors import GFCodeError, UnrecoverableError
+from gfcode.errors import GFCodeError, ShardSetError, UnrecoverableError
 
 if TYPE_CHECKING:
     from gfcode.pipeline.discovery import Found
@@ -59,6 +59,8 @@ def over_sets(console: Console, found: "FoundSets", work: Work, progress: "Progr
     progress : callable or None
         Counts the bytes of all sets.
     """
+    from gfcode.pipeline.grouping import look_again
+
     started = time.perf_counter()
     counts: Counter[str] = Counter()
     read = 0
@@ -67,7 +69,10 @@ def over_sets(console: Console, found: "FoundSets", work: Work, progress: "Progr
         label = place_of(one)
         try:
             with totals.of(one) as own:
-                result = work(one, own)
+                now = look_again(one, found.hashes)
+                if now is None:
+                    raise ShardSetError("the set was removed or replaced since it was found; run again")
+                result = work(now, own)
         except (GFCodeError, OSError) as error:
             _failed(console, counts, one.metadata.name, label, error)
             continue

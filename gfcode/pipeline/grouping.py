@@ -15,7 +15,7 @@ from gfcode.pipeline.metadata import Metadata
 from gfcode.pipeline.names import set_name
 from gfcode.pipeline.report import Stray
 
-__all__ = ["FoundSets", "LostSet", "find_sets"]
+__all__ = ["FoundSets", "LostSet", "find_sets", "look_again"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,14 @@ class FoundSets:
     lost : list of LostSet
     strays : list of Stray
         Files that look like shards or unfinished ones, and belong to none of the sets.
+    hashes : mapping of int to FrameHash
+        Checksums that count.
     """
 
     sets: list[Found] = field(default_factory=list)
     lost: list[LostSet] = field(default_factory=list)
     strays: list[Stray] = field(default_factory=list)
+    hashes: Hashes = field(default_factory=lambda: HASHES)
 
     @property
     def single(self) -> bool:
@@ -100,6 +103,30 @@ def find_sets(
     return _grouped(listing, candidates, sets, conflicts, seen, set_id, hashes)
 
 
+def look_again(found: Found, hashes: Hashes) -> Found | None:
+    """Return what there is of a set at its turn, which may be long after it was found; None if it is gone."""
+    files = [file for listed in (*found.files, *found.extra) for file in listed]
+    if all(_is_there(file) for file in files):
+        return found
+    set_id = found.metadata.set_id
+    directories = sorted({os.path.dirname(file.path) or "." for file in files})
+    paths = [entry.path for directory in directories if os.path.isdir(directory) for entry in os.scandir(directory)]
+    if not any(file.claim and file.claim[0] == set_id for file in look_at(sorted(paths), [], {}, hashes)):
+        return None
+    again = find_set(directories, set_id.hex(), hashes)
+    again.directories, again.below = found.directories, found.below
+    return again
+
+
+def _is_there(file: Candidate) -> bool:
+    """Return whether a file is the one that was found."""
+    try:
+        status = os.stat(file.path)
+    except OSError:
+        return False
+    return (status.st_dev, status.st_ino) == file.identity
+
+
 def _grouped(
     listing: _Listing, candidates: list[Candidate], sets: dict[bytes, Metadata], conflicts: dict[bytes, str],
     seen: dict[tuple[int, int], str], set_id: str | None, hashes: Hashes,
@@ -116,7 +143,7 @@ def _grouped(
         by_set = _by_set(candidates, sets)
         paths = {candidate.path for candidate in used}
         listing.temporary = [path for path in listing.temporary if path not in paths]
-    result = FoundSets(strays=listing.strays)
+    result = FoundSets(strays=listing.strays, hashes=hashes)
     result.strays += [Stray(path, "unfinished, or left behind by an interrupted run") for path in listing.temporary]
     chosen = _chosen(sets, set_id)
     unknown = _unknown_by_name(candidates, sets)

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gfcode.errors import GFCodeError, ParameterError, UnrecoverableError
-from gfcode.pipeline.candidates import Candidate, look_at
 from gfcode.pipeline.deep import DeepCheck
-from gfcode.pipeline.discovery import Found, StrPath, find_set
+from gfcode.pipeline.discovery import Found, StrPath
 from gfcode.pipeline.frame import HASHES, Hashes
-from gfcode.pipeline.grouping import FoundSets, find_sets
+from gfcode.pipeline.grouping import FoundSets, find_sets, look_again
 from gfcode.pipeline.keys import hashes_for
 from gfcode.pipeline.recover import LazyCodec
 from gfcode.pipeline.report import Progress, SetReport
@@ -218,7 +217,7 @@ class _Scrub:
         if state.partial != set_id:
             state.partial, state.batch, state.worst = set_id, 0, "intact"
         try:
-            again = _looked_for_again(found, self.hashes)
+            again = look_again(found, self.hashes)
             if again is None:  # removed, or replaced by another set, since the run began
                 state.problems.pop(set_id, None)
                 state.cursor, state.partial, state.batch = set_id, "", 0
@@ -271,28 +270,6 @@ class _Scrub:
         self.state.problems[key] = problem
         if self._tell is not None:
             self._tell(problem)
-
-
-def _looked_for_again(found: Found, hashes: Hashes) -> Found | None:
-    """Return what there is of a set at its turn, which may be long after it was found; None if it is gone."""
-    files = [file for listed in (*found.files, *found.extra) for file in listed]
-    if all(_is_there(file) for file in files):
-        return found
-    set_id = found.metadata.set_id
-    directories = sorted({os.path.dirname(file.path) or "." for file in files})
-    paths = [entry.path for directory in directories if os.path.isdir(directory) for entry in os.scandir(directory)]
-    if not any(file.claim and file.claim[0] == set_id for file in look_at(sorted(paths), [], {}, hashes)):
-        return None
-    return find_set(directories, set_id.hex(), hashes)
-
-
-def _is_there(file: Candidate) -> bool:
-    """Return whether a file is the one that was found."""
-    try:
-        status = os.stat(file.path)
-    except OSError:
-        return False
-    return (status.st_dev, status.st_ino) == file.identity
 
 
 def _problem_of(report: SetReport, found: Found, state: str) -> Problem:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from gfcode.pipeline import grouping
 from tests.cli.conftest import Runner, corrupt
-from tests.cli.tree_files import contents, encode, lines
+from tests.cli.tree_files import CODE, contents, encode, lines
 
 
 def test_verify_and_repair_at_any_depth(tree: Path, gfcode: Runner) -> None:
@@ -127,6 +128,35 @@ def test_a_directory_that_is_named_may_be_gone(tree: Path, gfcode: Runner) -> No
     encode(gfcode, "in/a", "--out", "x", "--out", "y")
     assert gfcode("verify", "x", "y", "nowhere").code == 0
     assert "not used: nowhere: No such file or directory" in gfcode("verify", "x", "y", "nowhere").out
+
+
+@pytest.mark.parametrize("command", ["verify", "repair"])
+def test_sets_that_change_before_their_turn(
+    tree: Path, gfcode: Runner, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """One is removed, one replaced, one repaired by another run, while the first is at work."""
+    encode(gfcode, "in", "--out", "d")
+    Path("d/in/sub/deep/b.txt.001.gfs").unlink()
+    real = grouping._is_there
+    done: list[Any] = []
+
+    def is_there(file: Any) -> bool:
+        if not done:
+            done.append(file)
+            for path in Path("d/in/sub").glob("a.*"):
+                path.unlink()
+            (tree / "z.log").write_bytes(b"new")
+            assert gfcode("encode", "in/z.log", *CODE, "--out", "d/in", "--force", "-q").code == 0
+            assert gfcode("repair", "d/in/sub/deep", "-q").code == 0
+            Path("d/in/sub/deep/b.txt.002.gfs").rename("d/in/sub/deep/moved")
+        return real(file)
+
+    monkeypatch.setattr(grouping, "_is_there", is_there)
+    done_last = gfcode(command, "d")
+    assert done_last.code == 1
+    gone = "the set was removed or replaced since it was found; run again"
+    assert done_last.err.splitlines() == [f"gfcode: error: d/in/sub/a: {gone}", f"gfcode: error: d/in/z.log: {gone}"]
+    assert done_last.out.splitlines()[:3] == ["d/in/a: intact", "d/in/sub/deep/b.txt: intact", "d/in/sub/empty: intact"]
 
 
 def test_one_of_many_sets_by_its_id(tree: Path, gfcode: Runner) -> None:
