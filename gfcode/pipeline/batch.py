@@ -248,4 +248,6 @@ class Batch:
 
     def has_slack(self, shard: int) -> bool:
         """Return whether the slack of a data shard's last block holds anything but zeros."""
-        return any(j == shard and view != bytes(len(view)) for j, view in self.slack_views())
+        return self.last_data is not None and any(
+            j == shard and view != bytes(len(view)) for j, view in self.slack_views()
+        )

@@ -14,6 +14,8 @@ from gfcode.pipeline.shardset import OpenShard, ShardSet
 
 __all__ = ["Loader"]
 
+_GOOD = int(FrameStatus.GOOD)  # members of enumerations are slow to look up and to compare with arrays
+
 
 class Loader:
     """Fills one batch again and again. Each worker has its own.
@@ -69,15 +71,20 @@ class Loader:
         count = self.batch.count
         good = self.good[shard, :count]
         if files:
-            self.status[shard, :count] = self._read(files[0], shard, 0, count)
-            good[:] = self.status[shard, :count] == FrameStatus.GOOD
+            status = self._read(files[0], shard, 0, count)
+            if status is None:
+                self.status[shard, :count] = _GOOD
+                good[:] = True
+                return True
+            self.status[shard, :count] = status
+            good[:] = status == _GOOD
         for copy in (*files[1:], *self._extra[shard]):
             for slot in np.flatnonzero(~good).tolist():
-                good[slot] = self._read(copy, shard, slot, slot + 1)[0] == FrameStatus.GOOD
+                good[slot] = self._read(copy, shard, slot, slot + 1) is None
         return bool(good.all())
 
-    def _read(self, file: OpenShard, shard: int, first: int, end: int) -> npt.NDArray[np.uint8]:
-        """Read and check the frames in slots first, ..., end - 1."""
+    def _read(self, file: OpenShard, shard: int, first: int, end: int) -> npt.NDArray[np.uint8] | None:
+        """Read and check the frames in slots first, ..., end - 1; return their statuses, None where all are good."""
         batch = self.batch
         offset = batch.geometry.offset(batch.first + first)
         row = batch.row(shard, first, end)
@@ -87,23 +94,25 @@ class Loader:
             if end - first == 1:
                 return np.array([FrameStatus.UNREADABLE], np.uint8)
             # Some of them can perhaps be read one by one.
-            return np.concatenate([self._read(file, shard, slot, slot + 1) for slot in range(first, end)])
+            one_by_one = [self._read(file, shard, slot, slot + 1) for slot in range(first, end)]
+            return np.array([_GOOD if status is None else status[0] for status in one_by_one], np.uint8)
         self.bytes_read += got
         if not got:
             return np.full(end - first, FrameStatus.MISSING, np.uint8)
-        return self._check(shard, first, end, whole=got == len(row), got=got)
+        if got == len(row) and batch.is_sound(shard, first, end):
+            return None
+        return self._look(shard, first, end, got)
 
-    def _check(self, shard: int, first: int, end: int, *, whole: bool, got: int) -> npt.NDArray[np.uint8]:
+    def _look(self, shard: int, first: int, end: int, got: int) -> npt.NDArray[np.uint8] | None:
+        """Say of frame after frame what is wrong with it."""
         batch = self.batch
         status = np.zeros(end - first, np.uint8)
-        if whole and batch.is_sound(shard, first, end):
-            return status
         digests = batch.digests(shard, first, end)
         frame = batch.geometry.frame_length
         for slot in range(first, end):
             at = (slot - first) * frame
             status[slot - first] = self._classify(shard, slot, digests[slot - first], got - at)
-        return status
+        return status if status.any() else None
 
     def _classify(self, shard: int, slot: int, digest: bytes, got: int) -> FrameStatus:
         """Say what is wrong with one frame, of which `got` bytes were read."""
