@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["FftOperator", "pays"]
 
 #: From this many bytes moved by a stripe, or by all stripes of a call, outputs bypass the caches.
-_STREAM_STRIPE, _STREAM_BATCH = 4 << 20, 32 << 20
+_STREAM_STRIPE, _STREAM_BATCH = 16 << 20, 32 << 20
 #: Bytes of scratch that a thread keeps.
 _KEPT = 1 << 20
 #: Bits of a symbol that there are kernels for, points of the least transform, and blocks that other kernels take.

@@ -29,8 +29,8 @@ _BLOCK = 64
 #: Points of a transform from which the other layers are done on each row of all blocks of rows in turn: on so few rows
 #: that they stay in the second cache. Blocks of rows are then a line more apart, so that these do not share its sets.
 _HUGE, _APART = 2048, 64
-#: Blocks of a stripe up to which those of the next piece are read ahead.
-_AHEAD = 1024
+#: Blocks of a stripe up to which those of the next piece are read ahead; of more, those of the next rows.
+_AHEAD = 4096
 _NUMBERS = {operation: number for number, operation in enumerate(OPERATIONS)}
 
 
@@ -278,6 +278,8 @@ class _Writer:
                     self._clear_holes(layer, flags[layer][start : start + groups], row, start)
                 kind = Layer(True, self.layers[layer][1], parts, outside, first and not outside and not adding, adding)
                 self._run(kind, layer, base, row, to, start, groups, at, only)
+            if outside and self.is_huge and high < self.size:
+                self.emit("ask", step=0, groups=_BLOCK, places=at + high)
 
     def _clear_holes(self, layer: int, flags: _Flags, row: int, start: int) -> None:
         """Set rows to zero that are not present, but have present ones behind them."""
@@ -306,6 +308,8 @@ class _Writer:
             for parts, first, start, groups in self._runs(layer, low, high, base, flags[layer]):
                 kind = Layer(False, self.layers[layer][1], parts, outside, first)
                 self._run(kind, layer, base, source, into, start, groups, at, only)
+            if at >= 0 and layer == 1 and self.is_huge:
+                self.emit("expect", step=0, groups=_BLOCK, places=at + low)
 
     def _runs(self, layer: int, low: int, high: int, base: int, flags: _Flags) -> Iterator[tuple[int, bool, int, int]]:
         """Find runs of groups for one function: how many of their rows count, whether they are the first, which."""
