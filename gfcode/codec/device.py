@@ -47,7 +47,6 @@ class _DeviceBlocks(Protocol):
     count: int
     length: int
     single: bool
-    table: npt.NDArray[np.int64] | None
 
     def addresses(self) -> npt.NDArray[np.int64]:
         """Return the address of every block, shape (stripes, count)."""
@@ -163,13 +162,13 @@ def _shape(blocks: _DeviceBlocks) -> tuple[int, ...]:
     return (blocks.length,) if blocks.single else (blocks.stripes, blocks.length)
 
 
-def _refuse_overlap(inputs: _DeviceBlocks, outputs: _DeviceBlocks) -> None:
-    """Refuse outputs that overlap inputs or each other; blocks of one array do not overlap each other."""
+def _refuse_overlap(inputs: _DeviceBlocks, outputs: _DeviceBlocks, out: object) -> None:
+    """Refuse outputs that overlap inputs or each other; if `out`, whose blocks they are, is one array, they do not."""
     read, written, length = inputs.addresses(), outputs.addresses(), inputs.length
     if not (read.size and written.size and length):
         return
     meet = read.min() < written.max() + length and written.min() < read.max() + length
-    if meet or outputs.table is not None:
+    if meet or isinstance(out, list | tuple | Mapping):
         refuse_overlap(*(Blocks(table.astype(np.uint64), length, None) for table in (read, written)))
 
 
@@ -191,7 +190,7 @@ def encode(code: _Code, data: object, out: Any = None) -> Any:
     if code.m:
         outputs = engine.blocks_of(out, writable=True, name="block {} of out".format)
         _check("out", outputs, code.m, inputs, 1)
-        _refuse_overlap(inputs, outputs)
+        _refuse_overlap(inputs, outputs, out)
         engine.multiply(_product(code, code.parity), inputs, outputs)
     return out
 
@@ -249,7 +248,7 @@ def _make(
     read += [column[shard] for shard in plan.sources] if plan else []
     written = [*absent, *(i for _, i in copied)]
     if written:
-        _refuse_overlap(given.select(read), targets.select(written))
+        _refuse_overlap(given.select(read), targets.select(written), out)
     if copied:
         engine.copy(given.select([source for source, _ in copied]), targets.select([i for _, i in copied]))
     if plan:
@@ -271,7 +270,7 @@ def update(code: _Code, parity: Any, index: int, old: object, new: object) -> No
         targets = engine.blocks_of(parity, writable=True, name="block {} of parity".format)
     _check("parity", targets, len(rows), changed, 1)
     check_length(changed.length, code.block_multiple)
-    _refuse_overlap(changed, targets)
+    _refuse_overlap(changed, targets, parity)
     matrix = _product(code, code.parity).matrix.rows(rows).columns([data, data])
     engine.add(matrix, code.layout, changed, targets)
 

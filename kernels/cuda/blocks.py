@@ -135,7 +135,7 @@ class DeviceBlocks:
         starts = np.array([one.address for one in found], np.int64)
         strides = np.array([one.strides[0] if len(first) == 2 else 0 for one in found], np.int64)
         owners = tuple(one.owner for one in found)
-        blocks = cls(0, (0, 0), (stripes, len(found), length), owners, starts + steps * strides)
+        blocks = cls.of_table(starts + steps * strides, length, owners)
         blocks.single = len(first) == 1
         return blocks
 
@@ -163,15 +163,7 @@ class DeviceBlocks:
             raise BlockError(f"an index of blocks has shape ({self.stripes}, blocks), not {index.shape}")
         if index.size and not (index.min() >= 0 and index.max() < self.count):
             raise BlockError(f"blocks of a stripe are 0 to {self.count - 1}, not {index.min()} to {index.max()}")
-        shape = (self.stripes, index.shape[1], self.length)
-        if self.table is None and index.size and (index == index[0]).all():
-            steps = np.diff(index[0])
-            step = int(steps[0]) if steps.size else 1
-            if (steps == step).all():  # still at strides: no table is needed
-                address = self.address + int(index[0, 0]) * self.strides[1]
-                return DeviceBlocks(address, (self.strides[0], step * self.strides[1]), shape, self.owner)
-        table = np.take_along_axis(self.addresses(), index, axis=1)
-        return DeviceBlocks(0, (0, 0), shape, self.owner, table)
+        return self.of_table(np.take_along_axis(self.addresses(), index, axis=1), self.length, self.owner)
 
     def part(self, batch: Batch) -> "DeviceBlocks":
         """Return the stripes and bytes of a batch."""
@@ -194,8 +186,17 @@ class DeviceBlocks:
     def join(cls, parts: Sequence["DeviceBlocks"]) -> "DeviceBlocks":
         """Take the blocks of several in each stripe, those of the first part first; all of as many stripes."""
         table = np.concatenate([part.addresses() for part in parts], axis=1)
-        shape = (table.shape[0], table.shape[1], parts[0].length)
-        return cls(0, (0, 0), shape, tuple(part.owner for part in parts), table)
+        return cls.of_table(table, parts[0].length, tuple(part.owner for part in parts))
+
+    @classmethod
+    def of_table(cls, table: npt.NDArray[np.int64], length: int, owner: object) -> "DeviceBlocks":
+        """Take blocks at any addresses, shape (stripes, count); at strides if they lie so, which needs no table."""
+        stripes, count = table.shape
+        down, across = np.diff(table, axis=0), np.diff(table, axis=1)
+        if table.size and (down == down[:1, :1]).all() and (across == across[:1, :1]).all():
+            strides = (int(down[0, 0]) if down.size else 0, int(across[0, 0]) if across.size else 0)
+            return cls(int(table[0, 0]), strides, (stripes, count, length), owner)
+        return cls(0, (0, 0), (stripes, count, length), owner, table)
 
     @property
     def alignment(self) -> int:

@@ -344,6 +344,11 @@ WRONG: dict[str, tuple[Call, type[Exception], str]] = {
     "overlap of outputs": (
         lambda d, w: CODEC.decode(shards_of(d, w), [zeros(d, LENGTH)] * 4), BlockError, "output blocks overlap",
     ),
+    "overlap of a batch's outputs": (
+        lambda d, w: CODEC.encode(d.device_array(np.stack([w[:4]] * 2)), [zeros(d, 2, LENGTH)] * 3),
+        BlockError,
+        "output blocks overlap",
+    ),
     "overlap of parity": (
         lambda d, w: CODEC.update((a := d.device_array(w))[4:], 0, a[4], a[1]), BlockError, "overlaps input block 0",
     ),

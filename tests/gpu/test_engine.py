@@ -117,6 +117,19 @@ def test_strided_and_selected_arrays(device: ShimDevice, engine: CudaEngine) -> 
         taken.gather(np.zeros((3, 2), np.int64))
 
 
+def test_blocks_at_equal_distances_need_no_table(device: ShimDevice) -> None:
+    whole = device.device_array(random_bytes(3, 7, 40))
+    for columns in ([0, 1, 2], [5, 3, 1], [4], [2, 2]):
+        taken = DeviceBlocks.of_arrays(device, [whole[:, i] for i in columns], 0)
+        assert taken.table is None
+        wanted = [[whole.array[s, i].ctypes.data for i in columns] for s in range(3)]
+        assert taken.addresses().tolist() == wanted
+    irregular = DeviceBlocks.of_arrays(device, [whole[:, i] for i in (0, 1, 3)], 0)
+    assert irregular.table is not None
+    assert irregular.select([1, 2]).table is None
+    assert DeviceBlocks.join([irregular.select([0]), irregular.select([1])]).table is None
+
+
 def test_blocks_that_are_arrays_of_their_own(device: ShimDevice, engine: CudaEngine) -> None:
     data = random_bytes(2, 5, 80)
     inputs = [device.device_array(data[:, i]) for i in range(5)]
