@@ -184,12 +184,13 @@ def _target(
 def encode(run: Run, data: Any, out: Any, k: int, m: int, multiple: int) -> Any:
     """Do what `Codec.encode` does."""
     kind = type(data)
+    addresses: list[int] = []
     if kind is _ndarray:
         rows = _rows(data, k, multiple)
         if rows is None:
             return None
         inputs, step, length = rows
-        begin, end, addresses = inputs, inputs + k * step, []
+        begin, end = inputs, inputs + k * step
     elif kind is list or kind is tuple:
         blocks = [*data]
         found = _addresses(blocks, multiple) if len(blocks) == k else None

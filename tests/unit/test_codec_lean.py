@@ -197,7 +197,7 @@ def test_decode_into_an_array_among_the_blocks_in_memory() -> None:
     memory = np.zeros((9, length), np.uint8)
     memory[0], memory[8] = SHARDS[6], SHARDS[4]
     out = memory[2:6]
-    assert CODEC.decode({6: memory[0], 1: SHARDS[1], 4: memory[8], 3: SHARDS[3].tobytes()}, out) is out  # type: ignore[dict-item]
+    assert CODEC.decode({6: memory[0], 1: SHARDS[1], 4: memory[8], 3: SHARDS[3].tobytes()}, out) is out
     assert (out == data).all()
     out[[0, 2]] = 0
     assert CODEC.decode({3: out[3], 6: memory[0], 1: out[1], 4: memory[8]}, out) is out
