@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gfcode.engine.protocol import Product
-from gfcode.kernels.simd import constants, horner, planes, words
+from gfcode.kernels.simd import constants, horner, planes, transpose, words
 from gfcode.kernels.simd.constants import ConstantsKernel
 from gfcode.kernels.simd.horner import HornerKernel
 from gfcode.kernels.simd.multipliers import multiplier_costs
@@ -18,6 +18,7 @@ from gfcode.kernels.simd.planes import PlanesKernel
 from gfcode.kernels.simd.products import multiplication
 from gfcode.kernels.simd.straight import MAX_ELEMENTS, StraightKernel
 from gfcode.kernels.simd.target import Target
+from gfcode.kernels.simd.transpose import TransposeKernel
 from gfcode.kernels.simd.words import MAX_ROWS, WordsKernel
 from gfcode.matrix.bitmatrix import expand
 from gfcode.once import cached_property
@@ -41,6 +42,10 @@ _NEAR_INPUTS = 8
 _NEAR_PIECE, _NEAR_SUMS = 4 << 10, 16 << 10
 #: Bytes of sums that are kept at most: they lie on the stack.
 _MAX_SUMS = 64 << 10
+#: Constants of a matrix beyond which a CPU no longer foresees the jumps from one to the next.
+_MAX_JUMPS = 2048
+#: Blocks of a stripe whose packets are transposed to words: a strip of each is on the stack.
+_MAX_TRANSPOSED = 512
 #: Bytes to read ahead from memory, and from a cache.
 _AHEAD_FAR, _AHEAD = 1024, 512
 #: How many inputs are more than the CPU follows by itself, yet not too many to be in the cache that this pays for.
@@ -64,7 +69,7 @@ class Step:
         Of `constants.bind`.
     """
 
-    kernel: WordsKernel | HornerKernel | ConstantsKernel | PlanesKernel | StraightKernel
+    kernel: WordsKernel | HornerKernel | ConstantsKernel | PlanesKernel | StraightKernel | TransposeKernel
     context: npt.NDArray[np.int64] | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
 
@@ -111,9 +116,17 @@ def refusal(product: Product, target: Target) -> str | None:
     if layout.packet_bytes % target.vector_bytes:
         return f"packets of {layout.packet_bytes} bytes, no multiple of {target.vector_bytes}"
     rows, columns = product.matrix.shape
-    if layout.w > _MAX_THREADED and rows * columns * layout.w**2 > _MAX_BITS:
+    if layout.w > _MAX_THREADED and not _transposes(product) and rows * columns * layout.w**2 > _MAX_BITS:
         return f"a bit matrix of more than {_MAX_BITS} places"
     return None
+
+
+def _transposes(product: Product) -> bool:
+    """Whether packets become words on the way: for those there are kernels, and all blocks' strips fit the stack."""
+    layout = product.layout
+    rows, columns = product.matrix.shape
+    packets = layout.name == "packets" and layout.packet_bytes == PACKET and rows + columns <= _MAX_TRANSPOSED
+    return packets and (layout.w == 16 or (layout.w == 8 and rows * columns > _MAX_JUMPS))
 
 
 class Planner:
@@ -151,10 +164,12 @@ class Planner:
         if len(self.unit_rows) == self.rows:
             return self._words(way)
         if self._threaded:
-            return self._horner(way) or self._constants(way)
+            if steps := self._horner(way):
+                return steps
+            return self._transposed() if _transposes(self.product) else self._constants(way)
         if self.product.layout.packet_bytes == PACKET and (steps := self._horner(way)):
             return steps
-        return self._planes()
+        return self._transposed() if _transposes(self.product) else self._planes()
 
     def adding(self) -> Steps | None:
         """Return the plan for outputs that are added to; None where no kernel does that."""
@@ -175,8 +190,23 @@ class Planner:
     def _threaded(self) -> bool:
         return self.product.layout.packet_bytes == PACKET and self.field.w <= _MAX_THREADED
 
-    def _words(self, way: Way, *, add: bool = False) -> Steps:
-        """Rows by their products with bytes, some at a time, sums beside them."""
+    def _transposed(self) -> Steps:
+        """Rows as those of words, in scratch: its blocks come in the order of inputs and outputs, after these."""
+        count = self.rows + self.columns
+        inputs, outputs = list(range(self.columns)), list(range(self.columns, count))
+        there = transpose.bind(inputs, [count + place for place in inputs])
+        back = transpose.bind([count + place for place in outputs], outputs)
+        multiply = self._words(Way.CACHED, offset=count).steps
+        steps = (
+            Step(TransposeKernel(self.field.w), there),
+            *multiply,
+            Step(TransposeKernel(self.field.w, back=True), back),
+        )
+        strip = self.field.w * PACKET
+        return Steps(steps, max(_NEAR // (count * strip), 1) * strip, sums=count)
+
+    def _words(self, way: Way, *, add: bool = False, offset: int = 0) -> Steps:
+        """Rows by their products with bytes, some at a time, sums beside them; blocks come `offset` places later."""
         general = [row for row in range(self.rows) if row not in self.unit_rows]
         derived = self.derived if len(general) - 1 <= MAX_ROWS else None
         if derived is not None:
@@ -193,18 +223,23 @@ class Planner:
             mine = general[index * len(general) // groups : (index + 1) * len(general) // groups]
             kernel = replace(plain, rows=len(mine), ahead=0 if across else ahead, across=across)
             if derived is not None:
-                steps.append(self._step(replace(kernel, summed=True, fold=True), mine, self.rows - 1, derived))
+                steps.append(self._step(replace(kernel, summed=True, fold=True), mine, self.rows - 1, derived, offset))
             elif units and index == 0:
                 row = units.pop(0)
-                steps.append(self._step(replace(kernel, summed=True), mine, row, self.values[row]))
+                steps.append(self._step(replace(kernel, summed=True), mine, row, self.values[row], offset))
             else:
-                steps.append(self._step(kernel, mine, None, None))
-        steps += [self._step(replace(plain, summed=True), [], row, self.values[row]) for row in units]
+                steps.append(self._step(kernel, mine, None, None, offset))
+        steps += [self._step(replace(plain, summed=True), [], row, self.values[row], offset) for row in units]
         piece = max(_NEAR // self.columns // 512 * 512, 512) if len(steps) > 1 else _WHOLE
         return Steps(tuple(steps), piece, add)
 
     def _step(
-        self, kernel: WordsKernel, rows: Sequence[int], sum_row: int | None, ones: npt.NDArray[np.int64] | None
+        self,
+        kernel: WordsKernel,
+        rows: Sequence[int],
+        sum_row: int | None,
+        ones: npt.NDArray[np.int64] | None,
+        offset: int,
     ) -> Step:
         """Bind some general rows, and the row that sums the inputs marked in `ones`."""
         values = self.values[list(rows)]
@@ -219,9 +254,9 @@ class Planner:
             table = multiplication(self.field.w, self.target).table(self.field, values[:, order])
         context = words.bind(
             table,
-            inputs=order,
+            inputs=[offset + place for place in order],
             summed=len(first),
-            outputs=[self.columns + row for row in [*rows, *([] if sum_row is None else [sum_row])]],
+            outputs=[offset + self.columns + row for row in [*rows, *([] if sum_row is None else [sum_row])]],
         )
         return Step(kernel, context)
 
@@ -270,7 +305,8 @@ class Planner:
     def _piece(self) -> int:
         """Tell after how many bytes of a block groups of inputs start over: whole strips."""
         strip = self.field.w * PACKET
-        return max(min(_NEAR_PIECE, _NEAR_SUMS // self.rows) // strip, 1) * strip
+        strips: int = max(min(_NEAR_PIECE, _NEAR_SUMS // self.rows) // strip, 1)
+        return strips * strip
 
     def _constants(self, way: Way, *, add: bool = False) -> Steps:
         """Rows by threaded constants; the derived row as a sum of inputs and of the rows before it."""

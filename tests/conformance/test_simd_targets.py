@@ -91,7 +91,7 @@ def test_rows_that_have_kernels_of_their_own(target: str, layout: Layout) -> Non
 def test_many_blocks(target: str, layout: Layout) -> None:
     chance = np.random.default_rng(5)
     order = GF(layout.w).order
-    for rows, columns in ((2, 60), (13, 20), (30, 3)):
+    for rows, columns in ((2, 60), (13, 20), (30, 3), (40, 52)):
         product = Product(Matrix(GF(layout.w), chance.integers(0, order, (rows, columns))), layout)
         data = chance.integers(0, 256, (1, columns, 5 * max(layout.strip_bytes, 130)), np.uint8)
         assert (run(target, product, data) == expected(product, data)).all()

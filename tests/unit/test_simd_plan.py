@@ -12,6 +12,7 @@ from gfcode.kernels.simd.horner import HornerKernel
 from gfcode.kernels.simd.plan import Planner, Steps, Way, refusal
 from gfcode.kernels.simd.planes import PlanesKernel
 from gfcode.kernels.simd.target import Target
+from gfcode.kernels.simd.transpose import TransposeKernel
 from gfcode.kernels.simd.words import WordsKernel
 from gfcode.matrix.dense import Matrix
 from gfcode.params import Layout
@@ -114,7 +115,7 @@ def test_blocks_that_bypass_the_caches_are_not_read_again() -> None:
 
 def test_more_rows_than_fit_the_stack_are_stored_through_the_caches() -> None:
     chance = np.random.default_rng(1)
-    plan = steps(Matrix(FIELD, chance.integers(2, 256, (130, 100))), PACKETS, Way.STREAMING)
+    plan = steps(Matrix(FIELD, chance.integers(2, 256, (260, 300))), PACKETS, Way.STREAMING)
     assert plan.sums == 0
     assert not any(step.arguments["streaming"] for step in plan.steps)
 
@@ -137,11 +138,40 @@ def test_many_inputs_of_constants_are_taken_in_groups() -> None:
     assert plan.piece == 4096
 
 
-def test_wide_symbols_and_other_packet_sizes_go_plane_by_plane() -> None:
-    field = GF(16)
-    values = np.random.default_rng(1).integers(2, 1 << 16, (2, 3))
-    assert kernels(Matrix(field, values), Layout("packets", 16)) == [PlanesKernel(across=True)]
+def test_other_symbols_and_packet_sizes_go_plane_by_plane() -> None:
+    chance = np.random.default_rng(1)
+    assert kernels(Matrix(GF(10), chance.integers(2, 1 << 10, (2, 3))), Layout("packets", 10)) == [PlanesKernel(True)]
     assert kernels(powers(5, [0, 1]), Layout("packets", 8, 1024)) == [PlanesKernel(across=False)]
+    wide = Matrix(GF(16), chance.integers(2, 1 << 16, (2, 3)))
+    assert kernels(wide, Layout("packets", 16, 128)) == [PlanesKernel(across=True)]
+    many = Matrix(GF(16), chance.integers(2, 1 << 16, (2, 511)))
+    assert kernels(many, Layout("packets", 16)) == [PlanesKernel(across=True)]
+
+
+def test_packets_of_wide_symbols_become_words_on_the_way() -> None:
+    """Inputs 0-2 become words in 5-7, these are multiplied into 8 and 9, which become outputs 3 and 4."""
+    values = np.random.default_rng(1).integers(2, 1 << 16, (2, 3))
+    plan = steps(Matrix(GF(16), values), Layout("packets", 16))
+    assert [step.kernel for step in plan.steps] == [
+        TransposeKernel(16),
+        WordsKernel(16, 2),
+        TransposeKernel(16, back=True),
+    ]
+    there, multiply, back = (step.context.tolist() for step in plan.steps if step.context is not None)
+    assert there == [3, 0, 5, 1, 6, 2, 7]
+    assert multiply[3:5] == [8, 9]
+    assert multiply[8:11] == [5, 6, 7]
+    assert back == [2, 8, 3, 9, 4]
+    assert plan.sums == 5
+    assert plan.piece % 1024 == 0
+
+
+def test_packets_of_wide_codes_become_words_on_the_way() -> None:
+    chance = np.random.default_rng(1)
+    found = kernels(Matrix(FIELD, chance.integers(2, 256, (20, 50))), PACKETS)
+    assert found == [ConstantsKernel(8, 0x11D)] * 2
+    found = kernels(Matrix(FIELD, chance.integers(2, 256, (32, 100))), PACKETS)
+    assert found == [TransposeKernel(8), *[WordsKernel(8, 4)] * 8, TransposeKernel(8, back=True)]
 
 
 @pytest.mark.parametrize(

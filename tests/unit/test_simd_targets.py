@@ -11,6 +11,7 @@ from gfcode.kernels.simd.fft import FftKernel
 from gfcode.kernels.simd.horner import HornerKernel
 from gfcode.kernels.simd.planes import PlanesKernel
 from gfcode.kernels.simd.target import Target, aarch64
+from gfcode.kernels.simd.transpose import TransposeKernel
 from gfcode.kernels.simd.words import WordsKernel
 
 LINUX = "x86_64-unknown-linux-gnu"
@@ -50,6 +51,10 @@ def instructions(kernel: Kernel, target: Target) -> str:
         ConstantsKernel(4, 0x13),
         PlanesKernel(across=True),
         PlanesKernel(across=False),
+        TransposeKernel(8),
+        TransposeKernel(8, back=True),
+        TransposeKernel(16),
+        TransposeKernel(16, back=True),
         FftKernel(8),
         FftKernel(16),
     ],
@@ -126,6 +131,14 @@ def test_words_keep_their_accumulators_in_registers() -> None:
     for rows in (1, 2, 3, 4):
         text = instructions(WordsKernel(8, rows, summed=True), GFNI)
         assert not re.search(r"%zmm\d+, -?\d*\(%rsp\)", text)
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_packets_are_transposed_in_registers(back: bool) -> None:
+    text = instructions(TransposeKernel(16, back), GFNI)
+    assert len(re.findall(r"vgf2p8affineqb", text)) == 16
+    assert not re.search(r"%zmm\d+, -?\d*\(%rsp\)", text)
+    assert "gf2p8" not in instructions(TransposeKernel(16, back), AVX2)
 
 
 def test_streaming_stores_are_whole_lines() -> None:
