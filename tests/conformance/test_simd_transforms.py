@@ -1,6 +1,7 @@
 """The simd engine's transforms make the oracle's bytes, at every vector width and instruction set of this CPU."""
 
 import itertools
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -18,6 +19,7 @@ from gfcode.kernels.simd.target import host_variants
 from gfcode.matrix.transformed import Decoding, Parity
 from gfcode.params import Layout
 from tests.conformance.engines import expected, placed
+from tests.conformance.test_guard_pages import run as run_module
 
 VARIANTS = host_variants()
 targets = pytest.mark.parametrize("target", VARIANTS)
@@ -125,6 +127,14 @@ def test_outputs_that_bypass_the_caches(target: str, monkeypatch: pytest.MonkeyP
             operator = FftOperator(engine(target), Product(decoding, Layout("words", w)))
             operator(Blocks.of_array(shards), Blocks.of_array(outputs, writable=True))
             assert (outputs == data[:, :11]).all()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs mprotect")
+@targets
+def test_nothing_outside_the_blocks_is_touched(target: str) -> None:
+    result = run_module("-m", "tests.conformance.transforms_guarded", target)
+    assert result.returncode == 0, result.stderr
+    assert "products checked" in result.stdout
 
 
 def test_transforms_are_for_wide_products_of_the_family() -> None:
