@@ -6,6 +6,7 @@ ended at different moments. All else is as in a new process: the command's own e
 The server reads one JSON request a line on stdin and answers with one JSON object a line on stdout.
 """
 
+import contextlib
 import ctypes
 import importlib
 import json
@@ -187,17 +188,18 @@ def _child(request: dict[str, Any], library: Any, streams: tuple[int, int]) -> N
     )  # fmt: skip
     sys.argv = ["gfcode", *request["arguments"]]
     code = OUTSIDE
-    try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
-        run()
-    except SystemExit as done:
-        code = done.code if isinstance(done.code, int) else 1
-    except BaseException:  # noqa: BLE001  (as the interpreter itself does at its end)
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)  # taking this large interpreter down would take longer than the run
+    with contextlib.suppress(BaseException):  # the one signal may come behind the command's end
+        try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
+            run()
+        except SystemExit as done:
+            code = done.code if isinstance(done.code, int) else 1
+        except BaseException:  # noqa: BLE001  (as the interpreter itself does at its end)
+            traceback.print_exc()
+        signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # taking this large interpreter down would take longer than the run
 
 
 def _serve_one(request: dict[str, Any], library: Any) -> dict[str, Any]:
