@@ -96,16 +96,21 @@ class Repairing(_Reading):
         return tree
 
     def is_done(self, base: Path) -> bool:
-        """Return whether all shards are as they were encoded, and nothing else is there."""
+        """Return whether all shards are as they were encoded, and nothing else is there.
+
+        Elsewhere more of them may be written than must be: a shard that was read wrongly, or not at all, may be sound.
+        """
         wanted: Tree = {}
+        tree = read_tree(base)
         for directory, name in self.sets:
             if self.out:
                 wanted.update(damaged(sample_of(name), directory))
                 right = shard_files(sample_of(name), self.out)
-                wanted.update({path: right[path] for path in right if path[-7:-4] in {"000", "001", "003"}})
+                must = {"000", "001", "003"}
+                wanted.update({path: right[path] for path in right if path[-7:-4] in must or path in tree})
             else:
                 wanted.update(shard_files(sample_of(name), directory))
-        return read_tree(base) == wanted
+        return tree == wanted
 
     def is_settled(self, base: Path, tree: Tree, before: Tree) -> bool:  # noqa: ARG002
         """Return True: shards get their names one after the other, and `check_safe` looks at each."""

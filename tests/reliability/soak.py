@@ -246,9 +246,9 @@ def _main() -> None:
     parser.add_argument("--dry-run", action="store_true", help="print the counts only")
     options = parser.parse_args()
     until = time.monotonic() + 60 * options.minutes
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=PAGE.parent, check=False
-    ).stdout.strip()
+    # The last commit that changed what is tried.
+    command = ["git", "log", "-1", "--format=%h", "--", "gfcode", "cli", "kernels"]
+    commit = subprocess.run(command, capture_output=True, text=True, cwd=PAGE.parents[1], check=False).stdout.strip()
     campaigns = [campaign for campaign in CAMPAIGNS if not why_not() or campaign not in {"Crashes", "I/O faults"}]
     if why_not():
         print(f"no crashes and no faults: {why_not()}", file=sys.stderr)
