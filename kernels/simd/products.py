@@ -64,10 +64,13 @@ class Multiplication(ABC):
         Bytes of what a constant becomes.
     group : int
         Vectors multiplied together.
+    single : bool
+        Whether a product is a single term.
     """
 
     entry_bytes: ClassVar[int]
     group: ClassVar[int] = 1
+    single: ClassVar[bool] = False
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -174,6 +177,7 @@ class _Affine(Multiplication):
     """Bytes by GFNI's bit matrices: one instruction."""
 
     entry_bytes = 8
+    single = True
 
     def table(self, field: Field, constants: npt.NDArray[np.int64]) -> _Bytes:
         return _bit_matrix(_images(field, constants))

@@ -6,7 +6,8 @@ is the sum of everything else. With `rows` = 0 only the XOR row is left; an XOR 
 use it.
 
 Constants are data (`products`), so that a kernel serves every matrix of its symbol width.
-Two inputs are folded into an accumulator at a time: one three-input XOR where the CPU has it.
+Two inputs are folded into an accumulator at a time: one three-input XOR where the CPU has it. Where a product is itself
+two terms, that gains nothing, and one input at a time leaves registers for more accumulators.
 """
 
 from collections.abc import Sequence
@@ -145,6 +146,11 @@ class _Writer:
         rest = self.f.op(f"urem i64 {value}, {of}")
         return self.f.op(f"sub i64 {value}, {rest}")
 
+    @property
+    def _together(self) -> int:
+        """How many inputs are added at a time."""
+        return 2 if self.way.single or not self.kernel.rows else 1
+
     def _unroll(self) -> int:
         """Vectors handled at a time: as many as the accumulators leave registers for."""
         rows = self.kernel.rows + self.kernel.summed
@@ -200,9 +206,15 @@ class _Writer:
     def _inputs(
         self, position: str, steps: int, first: str, end: str, table: str, values: list[str], *, with_sum: bool
     ) -> list[str]:
-        """Add the inputs first..end-1 to the accumulators, two at a time."""
+        """Add the inputs first..end-1 to the accumulators, two at a time where that gains anything."""
         f, kind = self.f, self.target.vector
         carried = [(kind, value) for value in values]
+        if self._together == 1:
+            with f.when(f.op(f"icmp ult i64 {first}, {end}"), carried) as guarded:
+                with f.loop(first, end, 1, carried) as turn:
+                    turn.carry(self._add(position, steps, [turn.index], table, turn.values, with_sum=with_sum))
+                guarded.carry(turn.values)
+            return guarded.values
         pairs = f.op(f"and i64 {f.op(f'sub i64 {end}, {first}')}, -2")
         stop = f.op(f"add i64 {first}, {pairs}")
         with f.when(f.op(f"icmp ult i64 {first}, {stop}"), carried) as guarded:
@@ -226,8 +238,10 @@ class _Writer:
         for place in inputs:
             source = f.pointer("%row", f.word("%context", f.op(f"add i64 {place}, {_INPUTS}")))
             bases.append(f.address(source, position))
-        entries = [[self._entry(table, place, row) for row in range(kernel.rows)] for place in inputs]
         self._read_ahead(position, steps, inputs, bases)
+        if self._together == 1:
+            return self._add_one(bases[0], steps, inputs[0], table, out, with_sum=with_sum)
+        entries = [[self._entry(table, place, row) for row in range(kernel.rows)] for place in inputs]
         for start in range(0, steps, way.group):
             size = min(way.group, steps - start)
             data = [
@@ -245,6 +259,26 @@ class _Writer:
                 for step in range(size):
                     slot = kernel.rows * held + start + step
                     out[slot] = self._xor([out[slot], *(group[step] for group in data)])
+        return out
+
+    def _add_one(
+        self, base: str, steps: int, place: str, table: str, out: list[str], *, with_sum: bool
+    ) -> list[str]:  # fmt: skip
+        """Accumulators plus the products of one input, row by row, so that few tables are in registers."""
+        f, kernel, way = self.f, self.kernel, self.way
+        held = max(steps, way.group)
+        data = [f.load(self.target.vector, f.address(base, step * self.width)) for step in range(steps)]
+        if with_sum:
+            for step, value in enumerate(data, kernel.rows * held):
+                out[step] = self._xor([out[step], value])
+        whole = [data[start : start + way.group] for start in range(0, steps, way.group)]
+        parts = [way.split(f, group if len(group) == way.group else group * way.group) for group in whole]
+        for row in range(kernel.rows):
+            f.barrier()
+            entry = self._entry(table, place, row)
+            for index, part in enumerate(parts):
+                for step, terms in enumerate(way.times(f, part, entry), row * held + index * way.group):
+                    out[step] = self._xor([out[step], *terms])
         return out
 
     def _read_ahead(self, position: str, steps: int, inputs: list[str], bases: list[str]) -> None:
