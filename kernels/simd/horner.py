@@ -129,6 +129,7 @@ class _Writer:
         self.sums: list[str] = []
         self.inputs = ""
         self.count = ""
+        self.stage = ""
         self.passes = self._passes()
         # Two inputs at a time need fewer XORs of three; with one pass there are too few registers for that.
         self.together = 2 if target.registers == 32 and len(self.passes) > 1 else 1
@@ -168,8 +169,13 @@ class _Writer:
         if self.kernel.resume:
             self.sums = [f.pointer("%row", f.word("%context", _OUTPUTS + rows + row)) for row in range(rows)]
         self.inputs = f.address("%context", 8 * (_OUTPUTS + rows + len(self.sums)))
+        if self._staged:
+            size = PACKET * max(sum(len(planes) for _, planes in group) for group in self.passes)
+            self.stage = f.op(f"alloca i8, i64 {size}, align 64")
         with f.loop("%begin", "%end", strip) as position:
-            if self.width == PACKET:
+            if self._staged:
+                self._staged_strip(position.index)
+            elif self.width == PACKET:
                 self._strip(position.index)
             else:
                 with f.loop("0", str(PACKET), self.width) as piece:
@@ -178,22 +184,55 @@ class _Writer:
             f.emit("fence seq_cst")  # a reader in another thread may not overtake streaming stores
         return f.text()
 
+    @property
+    def _staged(self) -> bool:
+        """Whether results are collected until they fill lines: parts of a line, one long after the other, are slow."""
+        return self.kernel.streaming and self.width < PACKET
+
+    def _staged_strip(self, position: str) -> None:
+        """Compute every plane of every output: a pass's lines vector by vector beside them, then write them at once."""
+        f, kind = self.f, self.target.vector
+        for index, group in enumerate(self.passes):
+            slots = [(row, plane) for row, planes in group for plane in planes]
+            with f.loop("0", str(PACKET), self.width) as piece:
+                ahead = self._part(piece.index, index)
+                values = self._sums(f.op(f"add i64 {position}, {piece.index}"), group, slots, ahead)
+                for place, value in enumerate(values):
+                    f.store(kind, value, f.address(f.address(self.stage, piece.index), place * PACKET), self.width)
+            for place, (row, plane) in enumerate(slots):
+                line = f.address(f.address(self.outputs[row], position), plane * PACKET)
+                for part in range(0, PACKET, self.width):
+                    value = f.load(kind, f.address(self.stage, place * PACKET + part), self.width)
+                    f.store(kind, value, f.address(line, part), self.width, streaming=True)
+            f.barrier()
+
+    def _part(self, piece: str, index: int) -> list[str]:
+        """Offsets, from a vector, of the part of a later strip to read ahead: passes and their vectors share it."""
+        f, passes = self.f, len(self.passes)
+        lines = -(-self.w * self.width // (PACKET * passes))
+        share = f.op(f"udiv i64 {f.op(f'mul i64 {piece}, {self.w}')}, {passes}")
+        first = f.op(f"add i64 {f.op(f'sub i64 {share}, {piece}')}, {_FAR + index * self.w * PACKET // passes}")
+        return [f.op(f"add i64 {first}, {line * PACKET}") for line in range(lines)]
+
     def _strip(self, position: str) -> None:
         """Compute one vector of every plane of every output."""
         f, kind = self.f, self.target.vector
-        streaming = self.kernel.streaming and self.width == PACKET
+        streaming = self.kernel.streaming
         for index, group in enumerate(self.passes):
             slots = [(row, plane) for row, planes in group for plane in planes]
             last = index == len(self.passes) - 1
             following = self.w * PACKET if last and len(self.passes) > 1 else 0
-            ahead = _FAR if self.kernel.streaming else following
+            first = _FAR if self.kernel.streaming else following
+            ahead = range(first, first + self.w * PACKET, PACKET) if first else ()
             values = self._sums(position, group, slots, ahead)
             for (row, plane), value in zip(slots, values, strict=True):
                 pointer = f.address(f.address(self.outputs[row], position), plane * PACKET)
                 f.store(kind, value, pointer, self.width if streaming else 1, streaming=streaming)
             f.barrier()
 
-    def _sums(self, position: str, group: _Group, slots: list[tuple[int, int]], ahead: int) -> list[str]:
+    def _sums(
+        self, position: str, group: _Group, slots: list[tuple[int, int]], ahead: Sequence[int | str]
+    ) -> list[str]:
         """Run over the inputs, from the last to the first."""
         f, kind, together = self.f, self.target.vector, self.together
         values = ["zeroinitializer"] * len(slots)
@@ -215,7 +254,7 @@ class _Writer:
         return turn.values
 
     def _turn(
-        self, position: str, group: _Group, values: Sequence[str], above: str, inputs: int, ahead: int
+        self, position: str, group: _Group, values: Sequence[str], above: str, inputs: int, ahead: Sequence[int | str]
     ) -> list[str]:
         """Multiply the accumulators by the power of x of their row and add input `above` - 1, then the one before."""
         f, kind, w = self.f, self.target.vector, self.w
@@ -225,9 +264,8 @@ class _Writer:
             source = f.address(f.pointer("%row", place), position)
             needed = {plane for row, planes in group for plane in (range(w) if self.kernel.exponents[row] else planes)}
             data.append({plane: f.load(kind, f.address(source, plane * PACKET)) for plane in sorted(needed)})
-            if ahead:
-                for plane in range(w):
-                    f.prefetch(f.address(source, ahead + plane * PACKET))
+            for offset in ahead:
+                f.prefetch(f.address(source, offset))
         out: list[str] = []
         for row, planes in group:
             mine, values = list(values[: len(planes)]), values[len(planes) :]
