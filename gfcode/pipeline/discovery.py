@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from gfcode.errors import AuthenticationError, ParameterError, ShardFormatError, ShardSetError, UnrecoverableError
 from gfcode.pipeline.candidates import Candidate, identify, look_at
-from gfcode.pipeline.files import is_temporary
+from gfcode.pipeline.files import is_temporary, target_name
 from gfcode.pipeline.frame import HASHES, Hashes
 from gfcode.pipeline.metadata import Metadata
 from gfcode.pipeline.names import shard_index, shard_name
 from gfcode.pipeline.report import FrameStatus, Stray
 
-__all__ = ["Candidate", "Found", "StrPath", "assemble", "find_set", "present_shards"]
+__all__ = ["Candidate", "Found", "StrPath", "assemble", "find_set", "is_unfinished", "present_shards"]
 
 StrPath = str | os.PathLike[str]
 
@@ -36,6 +36,8 @@ class Found:
     strays : list of Stray
     directories : list of str
         Directories that the caller named.
+    unfinished : list of str
+        Hidden files beside them that have the names of its shards' unfinished ones.
     below : str
         Path from the directory that the caller named to that of the set's first file; empty where they are the same.
     """
@@ -47,6 +49,7 @@ class Found:
     notes: dict[str, list[str]]
     strays: list[Stray]
     directories: list[str] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
     below: str = ""
 
     @property
@@ -154,7 +157,14 @@ def find_set(paths: StrPath | Sequence[StrPath], set_id: str | None = None, hash
         strays += [Stray(path, "unfinished, or left behind by an interrupted run") for path in temporary]
     if not sets:
         raise _nothing(named, candidates, strays)
-    return assemble(_choose(candidates, sets, set_id), candidates, sets, strays, directories)
+    found = assemble(_choose(candidates, sets, set_id), candidates, sets, strays, directories)
+    found.unfinished = [path for path in temporary if is_unfinished(path, found.metadata.name)]
+    return found
+
+
+def is_unfinished(path: str, name: str) -> bool:
+    """Return whether a hidden file has the name of an unfinished shard of the set `name`."""
+    return shard_index(target_name(os.path.basename(path)), name) is not None
 
 
 def assemble(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from gfcode.errors import AuthenticationError, GFCodeError, ParameterError, ShardSetError, UnrecoverableError
 from gfcode.pipeline.candidates import Candidate, identify, look_at
-from gfcode.pipeline.discovery import Found, StrPath, assemble, find_set, present_shards
+from gfcode.pipeline.discovery import Found, StrPath, assemble, find_set, is_unfinished, present_shards
 from gfcode.pipeline.files import is_temporary
 from gfcode.pipeline.frame import HASHES, Hashes
 from gfcode.pipeline.metadata import Metadata
@@ -145,6 +145,9 @@ def _grouped(
         listing.temporary = [path for path in listing.temporary if path not in paths]
     result = FoundSets(strays=listing.strays, hashes=hashes)
     result.strays += [Stray(path, "unfinished, or left behind by an interrupted run") for path in listing.temporary]
+    unfinished: dict[str, list[str]] = defaultdict(list)
+    for path in listing.temporary:
+        unfinished[os.path.dirname(path)].append(path)
     chosen = _chosen(sets, set_id)
     unknown = _unknown_by_name(candidates, sets)
     taken: set[str] = set()
@@ -158,6 +161,10 @@ def _grouped(
         alone = sum(other.name == metadata.name for other in sets.values()) == 1
         own = [c for c in unknown[metadata.name] if alone or os.path.dirname(c.path) in places]
         found_set = assemble(metadata, by_set[known] + own, sets, [], _directories(places, listing.named))
+        beside = {os.path.dirname(c.path) for files in found_set.files for c in files}
+        found_set.unfinished = [
+            path for directory in beside for path in unfinished[directory] if is_unfinished(path, metadata.name)
+        ]
         first = next((c.path for files in found_set.files for c in files), "")
         found_set.below = _below(os.path.dirname(first), listing.named)
         taken.update(c.path for files in (*found_set.files, *found_set.extra) for c in files)

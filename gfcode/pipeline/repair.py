@@ -119,6 +119,8 @@ def repair_found(
             before = survey(shards, threads=threads, meter=meter, started=started, on_damage=run.rebuild, deep=check)
             if before.state == "repairable":
                 run.finish(before, durable=durable)
+            elif before.state == "intact":
+                run.tidy()
         return RepairReport(
             before, tuple(run.repaired), run.bytes_written, time.perf_counter() - started, tuple(run.notes)
         )
@@ -201,6 +203,13 @@ class _Repair:
             self._remove_leftovers(targets)
         self.bytes_written = len(broken) * self._shards.shard_length
 
+    def tidy(self) -> None:
+        """Remove what killed repairs have left of a set that is intact."""
+        left = self._shards.found.unfinished
+        if left and self._out is None:
+            with locked_directories(map(os.path.dirname, left)):
+                self._remove_leftovers(())
+
     def _file(self, shard: int) -> TemporaryFile:
         """Return the temporary file of a shard, made when it is first asked for."""
         with self._lock:
@@ -264,9 +273,10 @@ class _Repair:
             raise ShardSetError(f"{target} was replaced by another run during the repair; repair again")
 
     def _remove_leftovers(self, targets: Sequence[str]) -> None:
-        """Remove what killed repairs of this set have left for these targets."""
+        """Remove what killed repairs of this set have left for these targets, and beside the set."""
         used = {file.path for files in (*self._shards.files, *self._shards.extra) for file in files}
-        for path in (path for paths in leftovers(targets).values() for path in paths):
+        left = [path for paths in leftovers(targets).values() for path in paths]
+        for path in dict.fromkeys([*left, *(self._shards.found.unfinished if self._out is None else ())]):
             if path not in used and self._is_own(path):
                 remove_if_abandoned(path)
 

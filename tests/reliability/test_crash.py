@@ -42,7 +42,7 @@ def test_interrupt_at_every_change_of_names(name: str) -> None:
     assert {"undone"} <= set(outcomes) <= {"undone", "done"}
 
 
-@pytest.mark.parametrize("name", ["encode --force", "encode --update", "repair --out", "scrub"])
+@pytest.mark.parametrize("name", ["encode --force", "encode --update", "repair", "repair --out", "scrub"])
 def test_kill_at_every_change_of_names(name: str) -> None:
     scene = SCENES[name]
     with scratch_directory() as base, Server() as server:

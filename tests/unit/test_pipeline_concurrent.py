@@ -279,3 +279,21 @@ def test_file_systems_without_locks(files: FileSet, source: Path, monkeypatch: p
     encode_file(source, k=3, m=2, out=files.directory, force=True, durable=False)
     assert stale.exists()
     assert files.verify().state == "intact"
+
+
+def test_what_killed_repairs_have_left_of_sound_shards_is_removed(files: FileSet) -> None:
+    """A kill between the two steps of giving a new shard its name leaves both names, and a set that may be intact."""
+    second = files.directory / temporary_name("file.001.gfs")
+    os.link(files.paths[1], second)
+    unwritten = files.directory / temporary_name("file.004.gfs")
+    unwritten.write_bytes(bytes(9000))
+    other = files.directory / temporary_name("other.004.gfs")
+    other.write_bytes(bytes(9000))
+    assert files.repair().repaired == ()
+    assert [path.exists() for path in (second, unwritten, other)] == [False, False, True]
+    os.link(files.paths[1], second)
+    files.change(3, files.offset(2) + 600)
+    assert len(files.repair().repaired) == 1
+    assert not second.exists()
+    other.unlink()
+    files.assert_original()
