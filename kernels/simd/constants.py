@@ -28,7 +28,7 @@ _NEVER = 1 << 11
 #: Prefetches of a strip are dealt out to so many rows: all at once they hold up the loads behind them.
 _PARTS = 4
 _AHEADS = tuple(f"ahead{part}" for part in range(_PARTS))
-_HELPERS = ("clear", "first", "sum2", "store", "stream", *_AHEADS, "again", "finish")
+_HELPERS = ("clear", "first", "sum2", "store", "stream", "stage", *_AHEADS, "again", "finish")
 #: Bytes to read ahead from memory.
 _FAR = 1024
 
@@ -40,6 +40,8 @@ class ConstantsKernel:
     Symbols, with a the accumulators and d an input: `clear` sets a = 0; `first` a = d; `step<c>` a = c · a + d;
     `turn<c>` a = c · a; `sum2` a = a + d + d'; `store` and `stream` write a; `ahead<n>` reads a part of a later strip;
     `again` goes to the next strip, `finish` too, for programs that stream. `name` itself is the entry.
+    Where vectors are shorter than packets, `stage` takes the place of `stream`: it keeps a in a second block until
+    packets are whole, and then writes these, as parts of a line that come one long after the other are slow.
 
     Parameters
     ----------
@@ -79,6 +81,7 @@ class _Writer:
         parts = [self._step(constant, program) for constant, program in enumerate(programs, 1)]
         parts += [self._turn(constant, program) for constant, program in enumerate(programs, 1) if constant > 1]
         parts += [self._clear(), self._first(), self._sum(), self._store("store"), self._store("stream")]
+        parts.append(self._stage())
         parts += [self._ahead(name, part) for part, name in enumerate(_AHEADS)]
         parts += [self._again("again"), self._again("finish")]
         return "\n".join([*parts, self._entry()])
@@ -156,16 +159,38 @@ class _Writer:
 
     def _store(self, name: str) -> str:
         values = self._begin(name)
-        streaming = name == "stream" and self.width == PACKET
+        streaming = name == "stream"
         for value, pointer in zip(values, self._planes(1), strict=True):
-            self.f.store(self.kind, value, pointer, PACKET if streaming else 1, streaming=streaming)
+            self.f.store(self.kind, value, pointer, self.width if streaming else 1, streaming=streaming)
         return self._end(values, self.f.address("%pc", 16))
+
+    def _stage(self) -> str:
+        values = self._begin("stage")
+        f, width = self.f, self.width
+        if width == PACKET:
+            return self._end(values, f.address("%pc", 24))
+        kept = self._planes(2)
+        for value, pointer in zip(values, kept, strict=True):
+            f.store(self.kind, value, pointer)
+        last = f.op(f"icmp eq i64 {f.op(f'and i64 %at, {PACKET - 1}')}, {PACKET - width}")
+        with f.when(last):
+            for source, target in zip(kept, self._planes(1), strict=True):
+                for back in range(PACKET - width, -1, -width):
+                    value = f.load(self.kind, f.address(source, -back))
+                    f.store(self.kind, value, f.address(target, -back), width, streaming=True)
+        return self._end(values, f.address("%pc", 24))
 
     def _ahead(self, name: str, part: int) -> str:
         values = self._begin(name)
-        for pointer in self._planes(1)[self.w * part // _PARTS : self.w * (part + 1) // _PARTS]:
-            self.f.prefetch(self.f.address(pointer, _FAR))
-        return self._end(values, self.f.address("%pc", 16))
+        f = self.f
+        first, end = self.w * part // _PARTS, self.w * (part + 1) // _PARTS
+        base = self._planes(1)[0]
+        # A shorter vector's turn takes its share of the lines.
+        inside = f.op(f"and i64 %at, {PACKET - 1}")
+        start = f.op(f"add i64 {f.op(f'mul i64 {inside}, {end - first - 1}')}, {_FAR + first * PACKET}")
+        for line in range(-(-(end - first) * self.width // PACKET)):
+            f.prefetch(f.address(f.address(base, start), line * PACKET))
+        return self._end(values, f.address("%pc", 16))
 
     def _again(self, name: str) -> str:
         values = self._begin(name)
@@ -211,6 +236,8 @@ class Row:
         Place of what is to be added to that.
     copy : int or None
         Place of a second output, which does not bypass the caches.
+    stage : int or None
+        Place of a block in which packets are kept until they are whole, where the output bypasses the caches.
     """
 
     output: int
@@ -218,6 +245,7 @@ class Row:
     steps: tuple[int, ...]
     sums: int | None = None
     copy: int | None = None
+    stage: int | None = None
 
 
 def chains(
@@ -263,7 +291,10 @@ def bind(rows: Sequence[Row], symbols: dict[str, int], *, streaming: bool = Fals
             program += [symbols["step1"], 8 * row.sums]
         if row.copy is not None:
             program += [symbols["store"], 8 * row.copy]
-        program += [symbols["stream" if streaming else "store"], 8 * row.output]
+        if row.stage is not None:
+            program += [symbols["stage"], 8 * row.output, 8 * row.stage]
+        else:
+            program += [symbols["stream" if streaming else "store"], 8 * row.output]
     return [*program, symbols["finish" if streaming else "again"], 0]
 
 

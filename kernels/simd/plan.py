@@ -315,6 +315,8 @@ class Planner:
         streaming = self._streams(way)
         groups = self._groups(way, _MAX_INPUTS)
         outputs = list(range(self.columns, self.columns + self.rows))
+        # Vectors shorter than packets are kept in the sums, as the copies would be, until packets are whole.
+        staged = streaming and self.target.vector_bytes < PACKET
         # Rows written past the caches are not to be read again.
         sums = [self.rows + place for place in outputs] if streaming else outputs
         # Rows that are added to are not what was added.
@@ -331,10 +333,12 @@ class Planner:
             rows = constants.chains(self.field, some, inputs, outputs if last else sums, costs)
             if add or index:
                 rows = [replace(row, sums=place) for row, place in zip(rows, outputs if add else sums, strict=True)]
-            if derived is not None and last and streaming:
+            if staged and last:
+                rows = [replace(row, stage=place) for row, place in zip(rows, sums, strict=True)]
+            elif derived is not None and last and streaming:
                 rows[:-1] = [replace(row, copy=place) for row, place in zip(rows[:-1], sums[:-1], strict=True)]
             steps.append(Step(kernel, arguments={"rows": rows, "streaming": streaming and last, "far": streaming}))
-        if len(groups) == 1 and not (derived is not None and streaming):
+        if len(groups) == 1 and not (streaming and (staged or derived is not None)):
             return Steps(tuple(steps), add=add)
         return Steps(tuple(steps), self._piece, add, self.rows if streaming else 0)
 
