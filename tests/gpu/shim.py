@@ -1,8 +1,8 @@
 """A device that is this CPU: it runs the kernels' own sources through g++ and the host shim, and defers all it is told.
 
-Work enqueued on a stream is done only when something waits for it, as late as possible, and memory is poisoned where it
-is taken and given back. So an order between streams that the engine forgets, or memory that it drops too early, shows
-as wrong bytes.
+Work enqueued on a stream is done only when something waits for it, as late as possible, or, where `early` is set, older
+streams run as far ahead of younger ones as their waits allow. Memory is poisoned where it is taken and given back. So
+an order between streams that the engine forgets, or memory that it drops too early, shows as wrong bytes.
 """
 
 import ctypes
@@ -91,6 +91,11 @@ class HostKernel:
                 raise DeviceError((ctypes.c_char * 256).in_dll(self.library, "shim_message").value.decode())
 
 
+def _held(action: Callable[[], None]) -> bool:
+    """Whether an action waits for something that is still to be done."""
+    return isinstance(action, _Wait) and not action.mark.reached
+
+
 def _known(stream: Stream) -> Stream:
     """Return the default stream for what `__cuda_array_interface__` calls it."""
     return 0 if stream == 1 else stream
@@ -110,6 +115,14 @@ class _Mark:
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.reached = False
+
+
+class _Wait:
+    def __init__(self, device: "ShimDevice", mark: _Mark) -> None:
+        self.device, self.mark = device, mark
+
+    def __call__(self) -> None:
+        self.device._advance(self.mark)
 
 
 class DeviceArray:
@@ -185,6 +198,7 @@ class ShimDevice:
         self.copies: list[tuple[str, int]] = []
         self.arrays: list[npt.NDArray[np.uint8]] = []  # work that is put off may still need them
         self.fail_launch: str | None = None
+        self.early = False  # see the module
         self.seconds: list[float] = []  # what `elapsed` returns next
         self.places: dict[int, tuple[int, Location]] = {} if beside is None else beside.places
         self.queues: dict[Stream, list[Callable[[], None]]] = {0: []}
@@ -219,6 +233,12 @@ class ShimDevice:
             self.queues[_known(stream)].append(action)
 
     def _advance(self, mark: _Mark) -> None:
+        while self.early and not mark.reached:
+            # What waits for a mark that is not reached stays; streams are in the order in which they were made.
+            ready = (queue for queue in self.queues.values() if queue and not _held(queue[0]))
+            if (queue := next(ready, None)) is None:
+                raise DeviceError("streams wait for each other")
+            queue.pop(0)()
         while not mark.reached:
             self.queues[_known(mark.stream)].pop(0)()
 
@@ -247,7 +267,7 @@ class ShimDevice:
 
     def wait(self, stream: Stream, event: Event) -> None:
         assert isinstance(event, _Mark)
-        self._enqueue(stream, lambda: self._advance(event))
+        self._enqueue(stream, _Wait(self, event))
 
     def synchronize(self, event: Event) -> None:
         assert isinstance(event, _Mark)

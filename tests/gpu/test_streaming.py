@@ -1,6 +1,7 @@
 """Host blocks streamed through a device, what happens when it fails, and what is kept on disk."""
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,8 +27,12 @@ pytestmark = pytest.mark.skipif(shim.missing() is not None, reason=shim.missing(
 
 @pytest.mark.parametrize("pinned", ["neither", "inputs", "outputs", "both"])
 @pytest.mark.parametrize("batch_bytes", [4096, 20000, 1 << 20])
-def test_host_blocks_stream_through(device: ShimDevice, engine: CudaEngine, pinned: str, batch_bytes: int) -> None:
+@pytest.mark.parametrize("early", [False, True])
+def test_host_blocks_stream_through(
+    device: ShimDevice, engine: CudaEngine, pinned: str, batch_bytes: int, early: bool
+) -> None:
     engine._streamer = Streamer(device, batch_bytes)
+    device.early = early
     data = random_bytes(13, 5, 1000)
     source, target = data, np.zeros((13, 3, 1000), np.uint8)
     if pinned in {"inputs", "both"}:
@@ -43,6 +48,38 @@ def test_host_blocks_stream_through(device: ShimDevice, engine: CudaEngine, pinn
     if pinned == "both":
         assert {kind for kind, _ in device.copies} == {"rows", "rows out", "copy"}
         assert sum(size for kind, size in device.copies if kind != "copy") == 2 * (data.nbytes + target.nbytes)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "awaited"),
+    [("incoming", "working"), ("working", "incoming"), ("working", "outgoing"), ("outgoing", "working")],
+)
+def test_every_wait_between_streams_counts(
+    device: ShimDevice, engine: CudaEngine, monkeypatch: pytest.MonkeyPatch, waiting: str, awaited: str
+) -> None:
+    """Without any one of them, bytes are wrong where streams run as late or as early as they can."""
+    data, names = random_bytes(13, 5, 1000), ("incoming", "working", "outgoing")
+    source, target = device.pinned_array(*data.shape), device.pinned_array(13, 3, 1000)
+    source[:] = data
+    wait, dropped = device.wait, 0
+
+    def forgetful(stream: Any, event: Any) -> None:
+        nonlocal dropped
+        streams = dict(zip(names, list(device.queues)[-3:], strict=True))
+        if (stream, event.stream) == (streams[waiting], streams[awaited]):
+            dropped += 1
+        else:
+            wait(stream, event)
+
+    monkeypatch.setattr(device, "wait", forgetful)
+    wrong = 0
+    for early in (False, True):
+        engine._streamer, device.early = Streamer(device, 20000), early
+        target[:] = 0
+        engine.prepare(PRODUCT)(Blocks.of_array(source), Blocks.of_array(target, writable=True))
+        wrong += not np.array_equal(target, oracle(PRODUCT, data))
+    assert dropped
+    assert wrong
 
 
 def test_scattered_host_blocks(device: ShimDevice, engine: CudaEngine) -> None:
