@@ -41,7 +41,8 @@ class TarStream(io.RawIOBase):
         self._failure: BaseException | None = None
         reading, writing = os.pipe2(os.O_CLOEXEC)
         self._reader = open(reading, "rb", buffering=0)  # noqa: SIM115 - closed by `close`
-        self._thread = threading.Thread(target=self._write, args=(writing,), name="gfcode-tar")
+        # It only writes into the pipe: where an interrupt comes before anybody can end it, nobody need wait for it.
+        self._thread = threading.Thread(target=self._write, args=(writing,), name="gfcode-tar", daemon=True)
         self._thread.start()
 
     def __exit__(
