@@ -218,6 +218,16 @@ class Planner:
         ahead = _AHEAD if self.columns in _FOLLOWED and groups == 1 else 0
         ahead = _AHEAD_FAR if Way.STREAMING in way else ahead
         across = Way.ALIASED in way
+        if self._doubles:
+            kernel = replace(plain, rows=1, summed=True, doubling=True, ahead=0 if across else ahead, across=across)
+            places = [offset + place for place in range(self.columns + self.rows)]
+            context = words.bind(
+                multiplication(8, self.target).doubling(self.field)[None, None],
+                inputs=places[: self.columns][::-1],
+                summed=self.columns,
+                outputs=[places[self.columns + row] for row in (*general, *units)],
+            )
+            return Steps((Step(kernel, context),), add=add)
         steps: list[Step] = []
         for index in range(groups):
             mine = general[index * len(general) // groups : (index + 1) * len(general) // groups]
@@ -259,6 +269,15 @@ class Planner:
             outputs=[offset + self.columns + row for row in [*rows, *([] if sum_row is None else [sum_row])]],
         )
         return Step(kernel, context)
+
+    @property
+    def _doubles(self) -> bool:
+        """Whether the product is a plain sum and a row of powers of x, which need no tables of 16."""
+        if self.field.w != 8 or self.target.product != "shuffle86" or self.rows != 2 or self.columns < 2:
+            return False
+        powers = self.field.pow(self.field.alpha, np.arange(self.columns))
+        values = self.values[np.argsort(self.values[:, 1])]
+        return bool((values == [powers**0, powers]).all())
 
     def _horner(self, way: Way) -> Steps | None:
         """Rows of powers of x, if all are that."""

@@ -108,6 +108,19 @@ class Multiplication(ABC):
         """Multiply a group that has entered: for each vector of the group, the terms that sum to its product."""
         return self.times(f, self.split(f, vectors), entry)
 
+    # For rows of powers of x, where tables of 16 are looked up by `pshufb`.
+
+    @staticmethod
+    def doubling(field: Field) -> _Bytes:
+        """Return the entry that `doubled` needs: what reduces a byte, and what accumulators are off by; 32 bytes."""
+        reduce = field.polynomial & 255
+        return np.repeat(np.array([reduce, field.div(reduce, field.alpha ^ 1)], np.uint8), 16)
+
+    def doubled(self, f: Function, value: str, reduce: str) -> list[str]:
+        """Double bytes that are off by that constant: the terms whose sum is off by it again."""
+        kind, value = self.target.byte_vector, self._bytes(f, value)
+        return [self._lanes(f, f.op(f"add {kind} {value}, {value}")), self._look_up(f, reduce, value)]
+
     # Pieces that several ways share.
 
     def _bytes(self, f: Function, value: str) -> str:

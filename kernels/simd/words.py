@@ -8,6 +8,11 @@ use it.
 Constants are data (`products`), so that a kernel serves every matrix of its symbol width.
 Two inputs are folded into an accumulator at a time: one three-input XOR where the CPU has it. Where a product is itself
 two terms, that gains nothing, and one input at a time leaves registers for more accumulators.
+
+A row of the powers of x, beside the XOR row of all inputs, needs no tables: by Horner's rule the accumulator is doubled
+for each input. A byte's carry is looked up by `pshufb`, which gives zero where the top bit is set, and so the constant
+that reduces where it should not: off by that constant each time. An accumulator that starts at the constant divided by
+x + 1 is off by the same after each step, and is put right at the end.
 """
 
 from collections.abc import Sequence
@@ -54,6 +59,8 @@ class WordsKernel:
     across : bool
         Whether to read ahead in the next inputs instead: where blocks share the sets of a cache, what is read ahead in
         all of them is gone before it is needed.
+    doubling : bool
+        Whether the one general row is powers of x, x^0 for the last of the inputs, all of which are summed.
     """
 
     w: int
@@ -64,12 +71,14 @@ class WordsKernel:
     ahead: int = 0
     add: bool = False
     across: bool = False
+    doubling: bool = False
 
     @property
     def name(self) -> str:
         """Symbol of the kernel."""
         flags = ("s" if self.summed else "") + ("f" if self.fold else "") + ("n" if self.streaming else "")
         flags += ("a" if self.add else "") + ("x" if self.across else "")
+        flags += "d" if self.doubling else ""
         kind = "xor" if not self.rows else "words16_" if self.w == 16 else "words"
         return f"{kind}{self.rows}{flags}{self.ahead or ''}"
 
@@ -154,6 +163,8 @@ class _Writer:
     def _unroll(self) -> int:
         """Vectors handled at a time: as many as the accumulators leave registers for."""
         rows = self.kernel.rows + self.kernel.summed
+        if self.kernel.doubling:
+            return 8 if self.target.registers == 32 else 4
         if self.target.registers == 32:
             return 8 if rows <= 1 else 4 if rows <= 4 else 2
         return 4 if rows <= 1 else 2
@@ -174,9 +185,11 @@ class _Writer:
         f, kernel, kind = self.f, self.kernel, self.target.vector
         held = max(steps, self.way.group)  # a lone vector of a group of two is computed twice and stored once
         values = ["zeroinitializer"] * (kernel.rows * held + kernel.summed * steps)
-        if kernel.summed:
+        if kernel.doubling:
+            values = self._powers(position, steps, count, table)
+        elif kernel.summed:
             values = self._inputs(position, steps, "0", summed, table, values, with_sum=True)
-        if kernel.rows:
+        if kernel.rows and not kernel.doubling:
             first = summed if kernel.summed else "0"
             values = self._inputs(position, steps, first, count, table, values, with_sum=False)
         results = []
@@ -196,6 +209,24 @@ class _Writer:
                 pointer = f.address(base, step * self.width)
                 total = self._xor([value, f.load(kind, pointer)]) if kernel.add else value
                 f.store(kind, total, pointer, self.width if streaming else 1, streaming=streaming)
+
+    def _powers(self, position: str, steps: int, count: str, table: str) -> list[str]:
+        """Run over all inputs: accumulators by Horner's rule, then their sums."""
+        f, kind, way = self.f, self.target.vector, self.way
+        reduce, start = way.entry(f, table)
+        off = f.op(f"bitcast {self.target.byte_vector} {start} to {kind}")
+        carried = [(kind, off)] * steps + [(kind, "zeroinitializer")] * steps
+        with f.loop("0", count, 1, carried) as turn:
+            source = f.pointer("%row", f.word("%context", f.op(f"add i64 {turn.index}, {_INPUTS}")))
+            base = f.address(source, position)
+            self._read_ahead(position, steps, [turn.index], [base])
+            out = []
+            for step, value in enumerate(turn.values):
+                data = f.load(kind, f.address(base, step % steps * self.width))
+                terms = [value] if step >= steps else way.doubled(f, value, reduce)
+                out.append(self._xor([*terms, data]))
+            turn.carry(out)
+        return [self._xor([value, off]) for value in turn.values[:steps]] + turn.values[steps:]
 
     def _xor(self, names: Sequence[str]) -> str:
         total = names[0]
