@@ -25,6 +25,8 @@ __all__ = [
     "blocks_of",
     "check_indices",
     "check_length",
+    "count_of",
+    "integer_of",
     "join",
     "outputs_of",
     "refuse_device_array",
@@ -163,9 +165,10 @@ def rows_of(blocks: BlocksLike, count: int, what: str) -> list[Any]:
     if not isinstance(given, Sequence) or isinstance(given, str | bytes | bytearray | memoryview):
         refuse_device_array(given, what)
         raise BlockError(f"{what} is a {type(given).__name__}, not an array or a sequence of {count} blocks")
-    if len(given) != count:
-        raise BlockError(f"{what} has {len(given)} blocks, not {count}")
-    return list(given)
+    rows = list(given)  # listed first: another thread may change the caller's
+    if len(rows) != count:
+        raise BlockError(f"{what} has {len(rows)} blocks, not {count}")
+    return rows
 
 
 def blocks_of(blocks: BlocksLike, count: int, what: str, *, writable: bool = False) -> tuple[Blocks, int | None]:
@@ -214,10 +217,14 @@ def check_indices(indices: Iterable[int], n: int, low: int = 0) -> tuple[int, ..
     Raises
     ------
     ParameterError
-        For one that is no integer in low .. n − 1, or appears twice.
+        For one that is no integer in low .. n − 1, or appears twice, and for what is no iterable at all.
     """
     checked = []
-    for value in indices:
+    try:
+        values = iter(indices)
+    except TypeError:
+        raise ParameterError(f"{indices!r} are no shard indices; give them in a list") from None
+    for value in values:
         try:
             number = as_index(value)
         except TypeError:
@@ -234,15 +241,46 @@ def check_indices(indices: Iterable[int], n: int, low: int = 0) -> tuple[int, ..
 def shards_of(shards: Mapping[int, BlockLike], n: int, low: int = 0, *, writable: bool = False) -> dict[int, Bytes]:
     """View blocks, by shard index, as bytes; all of one shape.
 
+    Indices and blocks are listed together: another thread that changes the mapping meanwhile cannot mix them up.
+
     Raises
     ------
     BlockError, ParameterError
     """
     if type(shards) is not dict and not isinstance(shards, Mapping):
         raise BlockError(f"shards are given as a mapping of shard index to block, not as a {type(shards).__name__}")
-    indices = check_indices(shards, n, low)
-    arrays = arrays_of(shards.values(), lambda i: f"shard {indices[i]}", writable=writable)
+    pairs = list(shards.items())
+    indices = check_indices([index for index, _ in pairs], n, low)
+    arrays = arrays_of([block for _, block in pairs], lambda i: f"shard {indices[i]}", writable=writable)
     return dict(zip(indices, arrays, strict=True))
+
+
+def integer_of(name: str, value: int) -> int:
+    """Return an integer as such.
+
+    Raises
+    ------
+    ParameterError
+        For what is none.
+    """
+    try:
+        return as_index(value)
+    except TypeError:
+        raise ParameterError(f"{name} must be an integer, not {value!r}") from None
+
+
+def count_of(name: str, value: int) -> int:
+    """Return a number of bytes or the like as an integer.
+
+    Raises
+    ------
+    ParameterError
+        For one that is none, or negative.
+    """
+    number = integer_of(name, value)
+    if number < 0:
+        raise ParameterError(f"{name} must not be negative: {number}")
+    return number
 
 
 def check_length(length: int, multiple: int) -> None:

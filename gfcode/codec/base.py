@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from operator import index as as_index
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -81,7 +82,7 @@ class BlockCodec(ABC):
 
     def basis(self, given: Iterable[int]) -> tuple[int, ...]:
         """Return the shards, of those given, that determine all others given: the first k of them in an MDS code."""
-        return self._plans().basis(tuple(sorted(given)))
+        return self._plans().basis(tuple(sorted(check_indices(given, self.n))))
 
     def prepare(self, lost: Iterable[int] = ()) -> bool:
         """Compile kernels for one loss, or for encoding: worth it where many calls follow.
@@ -218,6 +219,7 @@ class BlockCodec(ABC):
         BlockError, ParameterError
         """
         if type(shards) is dict:
+            shards = shards.copy()  # another thread may change the caller's
             plans = self._plans()
             made = lean.make(plans.quick, shards, plans.data, self.block_multiple, copied=lean.COPIED, out=out)
             if made is not None:
@@ -262,11 +264,12 @@ class BlockCodec(ABC):
         except TypeError:
             raise ParameterError(f"want is {want!r}, not shard indices in a list") from None
         if type(shards) is dict and wanted:
+            shards = shards.copy()  # another thread may change the caller's
             quick = lean.make(self._plans().quick, shards, wanted, self.block_multiple, out=out)
             if quick is not None:
                 if len(wanted) == 1:
-                    return {wanted[0]: quick[0]}
-                return {shard: quick[row] for row, shard in enumerate(wanted)}
+                    return {as_index(wanted[0]): quick[0]}
+                return {as_index(shard): quick[row] for row, shard in enumerate(wanted)}
         if device.holds_device_arrays(shards):
             return device.reconstruct(self, shards, wanted, out)
         given = shards_of(shards, self.n)

@@ -105,9 +105,10 @@ class _DeviceEngine(Protocol):
 def holds_device_arrays(blocks: object) -> bool:
     """Tell whether an array, or the first of several (in a list or a mapping), is in device memory."""
     if isinstance(blocks, Mapping):
-        blocks = next(iter(blocks.values()), None)
+        # Listed at once: another thread may change a dict.
+        blocks = next(iter([*blocks.values()] if type(blocks) is dict else blocks.values()), None)
     elif isinstance(blocks, list | tuple):
-        blocks = blocks[0] if blocks else None
+        blocks = next(iter(blocks), None)
     return type(blocks) not in _HOST and is_device_array(blocks)
 
 

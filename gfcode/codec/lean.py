@@ -8,8 +8,8 @@ are all `bytes`, all `bytearray` or all arrays of shape (length,).
 Addresses are read from where CPython's `bytes` and NumPy's arrays have them: `ctypes` takes as long for one block as a
 small stripe takes in all. Both are fixed for extensions that are compiled against them, and are held against what the
 interpreter itself says of some objects when this module is loaded; where that differs, the general way is always taken.
-Blocks are listed once, and looked at and used in that list, so that another thread that changes the caller's list or
-dict meanwhile cannot put something else in their place.
+Blocks are listed once, and looked at and used in that list, so that another thread that changes the caller's list
+meanwhile cannot put something else in their place. Dicts are the callers' copies, for the same reason.
 """
 
 import sys
@@ -298,6 +298,7 @@ def make(
     quick : callable
         `quick_plan` for a code.
     shards : dict of int to block
+        One that no other thread changes.
     want : tuple of int, or bytes
         Indices.
     multiple : int

@@ -140,9 +140,8 @@ class Planner:
         ]
         made = [row for shard, row in zip(want, rows, strict=True) if shard not in given]
         if made or copied:
-            read = [given[shard] for shard in want if shard in given]
-            read += [given[shard] for shard in plan.sources] if plan else []
-            refuse_overlap(join(read), join([*made, *(row for _, row in copied)]))
+            # Also those that are not read: nobody who gives a shard expects it to be written.
+            refuse_overlap(join(list(given.values())), join([*made, *(row for _, row in copied)]))
         for block, row in copied:
             row[...] = block
         if plan:

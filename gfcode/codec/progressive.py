@@ -11,6 +11,7 @@ from gfcode.codec.arguments import (
     array_of,
     check_indices,
     check_length,
+    count_of,
     join,
     outputs_of,
     refuse_overlap,
@@ -41,6 +42,8 @@ class ProgressiveEncoder:
         self, k: int, m: int, multiple: int, patch: Callable[[tuple[int, ...], int, int], Operator], length: int,
         stripes: int | None, out: BlocksLike | None,
     ) -> None:  # fmt: skip
+        length = count_of("length", length)
+        stripes = None if stripes is None else count_of("stripes", stripes)
         check_length(length, multiple)
         self._k, self._m, self._multiple, self._patch = k, m, multiple, patch
         self._shape = (length,) if stripes is None else (stripes, length)

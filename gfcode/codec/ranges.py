@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from operator import index as as_index
 from typing import Any
 
 import numpy as np
 
-from gfcode.codec.arguments import BlockLike, Bytes, array_of, check_indices, check_length
+from gfcode.codec.arguments import BlockLike, Bytes, array_of, check_indices, check_length, count_of
 from gfcode.codec.plan import Plan
 from gfcode.engine.buffers import allocate
 from gfcode.engine.protocol import Blocks
@@ -86,9 +85,13 @@ def plan_repair(
         both = sorted(set(at_hand) & set(wanted))
         if both:
             raise ParameterError(f"shard {both[0]} is lost and available; it is one of them")
-    size = _count("length", length)
+    size = count_of("length", length)
     check_length(size, multiple)
-    start, stop = (0, size) if within is None else (_count("within", within[0]), _count("within", within[1]))
+    try:
+        start, stop = (0, size) if within is None else within
+    except (TypeError, ValueError):
+        raise ParameterError(f"within is {within!r}, not the first byte and the end of a part") from None
+    start, stop = count_of("within", start), count_of("within", stop)
     if not start <= stop <= size:
         raise ParameterError(f"there are no bytes {start} to {stop} in shards of {size} bytes")
     first, end = _widen(start, stop, multiple)
@@ -107,7 +110,7 @@ def decode_range(
     out: BlockLike | None,
 ) -> Any:
     """Do what `Codec.decode_range` says."""
-    offset, length = _count("offset", offset), _count("length", length)
+    offset, length = count_of("offset", offset), count_of("length", length)
     views = {shard: np.atleast_2d(block) for shard, block in given.items()}
     stripes, block_length = next(iter(views.values())).shape
     if offset + length > stripes * k * block_length:
@@ -166,13 +169,3 @@ def _refuse_overlap(given: Mapping[int, Bytes], target: Bytes) -> None:
 def _widen(start: int, stop: int, multiple: int) -> tuple[int, int]:
     """Return the whole strips that hold some bytes."""
     return (start // multiple * multiple, -(-stop // multiple) * multiple) if stop > start else (start, start)
-
-
-def _count(name: str, value: int) -> int:
-    try:
-        number = as_index(value)
-    except TypeError:
-        raise ParameterError(f"{name} must be an integer, not {value!r}") from None
-    if number < 0:
-        raise ParameterError(f"{name} must not be negative: {number}")
-    return number

@@ -1,11 +1,11 @@
 """The codec of MDS codes: Reed–Solomon in all its families, and explicit parity matrices that are certified."""
 
-from operator import index as as_index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gfcode.codec.arguments import integer_of
 from gfcode.codec.plan import Planner, do_nothing
 from gfcode.codec.verbs import StorageCodec
 from gfcode.engine.protocol import Engine, Operator, Product
@@ -100,7 +100,7 @@ class Codec(StorageCodec):
         engine: str | Engine | None = None,
         threads: int = 1,
     ) -> None:
-        self.k, self.m, self.w = _integer("k", k), _integer("m", m), _integer("w", w)
+        self.k, self.m, self.w = integer_of("k", k), integer_of("m", m), integer_of("w", w)
         self.n = self.k + self.m
         if polynomial is None and isinstance(matrix, str):
             self.field = family_field(matrix, self.k, self.m, self.w)
@@ -118,7 +118,7 @@ class Codec(StorageCodec):
             self.family = "explicit"
             self.parity = self._explicit(matrix)
         self.certificate: Certificate = certify(self.parity)
-        self._demand, self.threads = engine, _integer("threads", threads)
+        self._demand, self.threads = engine, integer_of("threads", threads)
         self._engine = threaded(_engine_of(engine), self.threads)
         self._encoder: Operator | None = None
         self._run: Run | None = None
@@ -222,13 +222,6 @@ class Codec(StorageCodec):
         if self._planner is None:
             self._planner = Planner(self.parity, self.layout, self._engine)
         return self._planner
-
-
-def _integer(name: str, value: int) -> int:
-    try:
-        return as_index(value)
-    except TypeError:
-        raise ParameterError(f"{name} must be an integer, not {value!r}") from None
 
 
 def _engine_of(demand: object) -> Engine:

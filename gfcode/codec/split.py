@@ -1,12 +1,11 @@
 """From data of any length to the blocks of stripes, and back."""
 
 from collections.abc import Mapping
-from operator import index as as_index
 from typing import Any
 
 import numpy as np
 
-from gfcode.codec.arguments import BlockLike, BlocksLike, Bytes, array_of, arrays_of, check_length, rows_of
+from gfcode.codec.arguments import BlockLike, BlocksLike, Bytes, array_of, arrays_of, check_length, integer_of, rows_of
 from gfcode.errors import BlockError
 
 __all__ = ["join_blocks", "split_data"]
@@ -27,7 +26,7 @@ def split_data(data: BlockLike, k: int, multiple: int, block: int | None, out: B
     if block is None:
         length = -(-source.size // (k * multiple)) * multiple
         return [_block(source, j * length, length) for j in range(k)]
-    length = as_index(block)
+    length = integer_of("block", block)
     if length <= 0:
         raise BlockError(f"blocks must have at least one byte, not {length}")
     check_length(length, multiple)
@@ -80,7 +79,7 @@ def join_blocks(blocks: BlocksLike | Mapping[int, BlockLike], k: int, size: int,
         blocks = [blocks[shard] for shard in range(k)]
     rows = _rows(blocks, k, "the blocks")
     stripes, length = rows[0].shape
-    size = as_index(size)
+    size = integer_of("size", size)
     if not 0 <= size <= stripes * k * length:
         raise BlockError(f"the blocks hold {stripes * k * length} bytes, not {size}")
     views: list[Bytes] = []

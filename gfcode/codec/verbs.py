@@ -45,7 +45,7 @@ class StorageCodec(BlockCodec):
 
         Raises
         ------
-        BlockError
+        BlockError, ParameterError
         """
         return ProgressiveEncoder(self.k, self.m, self.block_multiple, self._plans().patch, length, stripes, out)
 
@@ -216,7 +216,7 @@ class StorageCodec(BlockCodec):
 
         Raises
         ------
-        BlockError
+        BlockError, ParameterError
         """
         return split_data(data, self.k, self.block_multiple, block, out)
 
@@ -237,6 +237,6 @@ class StorageCodec(BlockCodec):
 
         Raises
         ------
-        BlockError
+        BlockError, ParameterError
         """
         return join_blocks(blocks, self.k, size, out)

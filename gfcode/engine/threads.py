@@ -120,7 +120,8 @@ class ThreadedOperator:
     threads : int
     """
 
-    __slots__ = ("_blocks", "_operator", "_run", "_threads", "_unit", "add", "compile", "run")
+    # No slots: those of `add`, `run` and `compile` would be attributes of the class, so that `isinstance` took every
+    # operator for an `AddingOperator` and so on.
 
     def __init__(self, operator: Operator, product: Product, threads: int) -> None:
         self._operator, self._threads = operator, threads

@@ -98,6 +98,12 @@ def test_a_codec_prepares_encoding_and_losses() -> None:
         codec.prepare([0, 1, 2, 3])
 
 
+def test_engines_that_compile_no_matrix_say_so_in_threads_too() -> None:
+    for engine in ("numpy", "numba"):
+        assert not Codec(6, 3, matrix="cauchy-good", engine=engine, threads=2).prepare()
+    assert not Codec(40, 20, matrix="fft", layout="words", engine="simd", threads=2).prepare()
+
+
 def test_threads_prepare_too() -> None:
     codec = Codec(6, 3, matrix="cauchy-good", engine="simd", threads=2)
     assert codec.prepare()

@@ -129,10 +129,14 @@ def test_out_must_not_overlap_in_any_other_way(shards: dict[int, Bytes]) -> None
     swapped = {0: out[2], 2: out[0], 4: memory[5], 6: memory[6]}
     shifted = {0: memory.reshape(-1)[5 : 5 + 1024], 2: out[2], 4: memory[5], 6: memory[6]}
     lost = {0: out[0], 2: out[2], 4: out[1], 6: memory[6]}
+    unread = {0: out[0], 2: out[2], 4: memory[5], 5: memory[6], 6: out[3]}
+    assert CODEC.plan(unread, [1, 3]).sources == (0, 2, 4, 5)
     before = memory.copy()
-    for given in (swapped, shifted, lost):
+    for given in (swapped, shifted, lost, unread):
         with pytest.raises(BlockError, match="overlap"):
             CODEC.decode(given, out=out)
+    with pytest.raises(BlockError, match="overlap"):
+        CODEC.reconstruct(unread, [1], out=[out[3]])
     with pytest.raises(BlockError, match="overlap each other"):
         CODEC.decode({i: shards[i] for i in range(3, 7)}, out=[memory[0], memory[1], memory[1], memory[2]])
     assert (memory == before).all()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gfcode.codec import Codec, lean
+from gfcode.codec import Codec, arguments, lean
 from gfcode.errors import BlockError, ParameterError, UnrecoverableError
 from tests.unit.codec_support import BUFFERS, RecordingEngine, address, all_shards, random_data
 
@@ -52,6 +52,46 @@ def test_short_ways_read_in_place(kind: str) -> None:
     codec.reconstruct(given, [0, 5])
     wanted = [[address(np.frombuffer(given[i], np.uint8)) for i in (1, 2, 3, 6)]]
     assert [inputs for inputs, _ in engine.calls] == [wanted] * 3
+
+
+@pytest.mark.parametrize("module", [lean, arguments], ids=["short", "general"])
+def test_another_thread_may_change_the_dict_meanwhile(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks are those of the indices at one moment, whenever the change comes."""
+    given: dict[int, Any] = {}
+
+    def meanwhile(name: str) -> None:
+        work = getattr(module, name)
+
+        def change(*arguments: Any, **options: Any) -> Any:
+            given.setdefault(9, None)  # then take a shard from the front, so that those behind move up
+            given.pop(next(iter(given)))
+            given.pop(9, None)
+            given[7] = SHARDS[0]
+            return work(*arguments, **options)
+
+        monkeypatch.setattr(module, name, change)
+
+    for name in ("_addresses", "_rows") if module is lean else ("check_indices", "arrays_of", "array_of"):
+        meanwhile(name)
+    make = bytes if module is lean else memoryview
+    data = np.stack([SHARDS[i] for i in range(4)])
+    calls: list[Callable[[], bool]] = [
+        lambda: bool((CODEC.decode(given) == data).all()),
+        lambda: bool((CODEC.reconstruct(given, [2])[2] == SHARDS[2]).all()),
+        lambda: bool((CODEC.decode_range(given, 0, data.size) == data.reshape(-1)).all()),
+        lambda: CODEC.verify(given).consistent,
+    ]
+    for call in calls:
+        given.clear()
+        given.update({i: make(SHARDS[i].tobytes()) for i in (6, 1, 0, 3, 5)})
+        assert call()
+
+
+def test_indices_of_results_are_integers() -> None:
+    given = {i: SHARDS[i] for i in (1, 2, 3, 6)}
+    wants: list[Any] = [[np.uint8(0)], [np.int64(5), np.int64(0)]]
+    for want in wants:
+        assert {type(shard) for shard in CODEC.reconstruct(given, want)} == {int}
 
 
 def test_what_is_known_of_objects_in_memory_holds_here() -> None:

@@ -195,6 +195,14 @@ def test_one_codec_in_twelve_threads_from_its_first_use(engine: str | None) -> N
     assert errors == []
 
 
+def test_a_basis_is_of_shards_that_there_are() -> None:
+    codec = Codec(3, 2)
+    assert codec.basis([4, 0, 1, 2]) == (0, 1, 2)
+    for given in ([0, 0, 1], [0, 5]):
+        with pytest.raises(ParameterError):
+            codec.basis(given)
+
+
 def test_matrices_of_plans_are_over_the_code_s_field() -> None:
     codec = Codec(3, 2, w=16, polynomial=0x1002D)
     matrix = codec.plan([0, 3, 4], [1]).matrix

@@ -64,6 +64,15 @@ def test_what_progressive_parity_refuses() -> None:
     assert not progressive.parity.any()
     with pytest.raises(BlockError, match="no multiple of 512"):
         CODEC.progressive(1000)
+    refused: list[tuple[Any, str]] = [
+        ((-512,), "length must not be negative: -512"),
+        ((512.0,), "length must be an integer, not 512.0"),
+        ((512, -1), "stripes must not be negative: -1"),
+        ((512, "2"), "stripes must be an integer, not '2'"),
+    ]
+    for arguments, message in refused:
+        with pytest.raises(ParameterError, match=message):
+            CODEC.progressive(*arguments)
     memory = np.zeros(1024, np.uint8)
     with pytest.raises(BlockError, match="overlap each other"):
         CODEC.progressive(1024, out=[memory, memory, np.zeros(1024, np.uint8)])
@@ -201,6 +210,10 @@ def test_repair_plans_say_what_to_read() -> None:
         (([0], 512, [0, 1, 2, 3], None), ParameterError, "shard 0 is lost and available"),
         (([0], 512, None, (0, 513)), ParameterError, "there are no bytes 0 to 513 in shards of 512 bytes"),
         (([0], 512, None, (9, 3)), ParameterError, "there are no bytes 9 to 3"),
+        (([0], 512, None, 9), ParameterError, "within is 9, not the first byte and the end"),
+        (([0], 512, None, (0, 9, 12)), ParameterError, r"within is \(0, 9, 12\), not"),
+        (([0], 512, 5, None), ParameterError, "5 are no shard indices"),
+        ((None, 512, None, None), ParameterError, "None are no shard indices"),
     ],
 )
 def test_repairs_that_cannot_be(arguments: Any, error: type[Exception], message: str) -> None:
@@ -268,6 +281,11 @@ def test_what_cannot_be_split_or_joined() -> None:
     for call, message in calls:
         with pytest.raises(BlockError, match=message):
             call()
+    half: Any = 512.5
+    with pytest.raises(ParameterError, match=r"block must be an integer, not 512\.5"):
+        CODEC.split(bytes(9), block=half)
+    with pytest.raises(ParameterError, match=r"size must be an integer, not 512\.5"):
+        CODEC.join(blocks, half)
     memory = np.zeros((4, 512), np.uint8)
     with pytest.raises(BlockError, match="out overlaps block 2"):
         CODEC.join(memory, 9, memory[2, :9])

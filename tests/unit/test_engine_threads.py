@@ -11,7 +11,15 @@ import pytest
 
 from gfcode.engine import threads
 from gfcode.engine.buffers import allocate
-from gfcode.engine.protocol import Blocks, Engine, Operator, Product
+from gfcode.engine.protocol import (
+    AddingOperator,
+    AddressOperator,
+    Blocks,
+    CompilingOperator,
+    Engine,
+    Operator,
+    Product,
+)
 from gfcode.engine.registry import get_engine
 from gfcode.engine.threads import ThreadedEngine, threaded
 from gfcode.errors import BlockError, ParameterError
@@ -60,6 +68,14 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def product(rows: int = 3, columns: int = 4) -> Product:
     return random_product(np.random.default_rng(7), Layout("words", 8), rows, columns)
+
+
+def test_an_operator_can_do_what_the_one_behind_can() -> None:
+    for name in ("numpy", None):
+        engine = get_engine(name)
+        behind, split = engine.prepare(product()), threaded(engine, 2).prepare(product())
+        for protocol in (AddingOperator, AddressOperator, CompilingOperator):
+            assert isinstance(split, protocol) == isinstance(behind, protocol), (name, protocol)
 
 
 def apply(operator: Operator, data: Bytes, rows: int) -> Bytes:
