@@ -127,13 +127,14 @@ def test_adding_to_outputs(target: str, layout: Layout) -> None:
         first_ones, derived = random.copy(), random.copy()
         first_ones[0] = 1
         derived[-1] = np.bitwise_xor.reduce(derived[:-1], axis=0) ^ chance.integers(0, 2, columns)
-        for values in (random, first_ones, derived):
+        powers = field.pow(field.alpha, np.arange(2)[:, None] * np.arange(columns))
+        for values in (random, first_ones, derived, powers):
             product = Product(Matrix(field, values), layout)
             operator = engine(target).prepare(product)
             assert isinstance(operator, AddingOperator)
             for length in (layout.strip_bytes, 23 * layout.strip_bytes, 128 * layout.strip_bytes):
                 data, _ = placed(chance, chance.integers(0, 256, (2, columns, length), np.uint8), 3)
-                outputs, memory = placed(chance, chance.integers(0, 256, (2, rows, length), np.uint8), 5)
+                outputs, memory = placed(chance, chance.integers(0, 256, (2, len(values), length), np.uint8), 5)
                 before = memory.copy()
                 if not operator.add(Blocks.of_array(data), Blocks.of_array(outputs, writable=True)):
                     assert layout.name == "packets"
@@ -160,14 +161,15 @@ def test_blocks_at_powers_of_two(target: str, columns: int, streaming: bool, mon
     start = -memory.ctypes.data % stride
     blocks = memory[start : start + (columns + 4) * stride].reshape(columns + 4, stride)
     for layout in (Layout("packets", 8), Layout("words", 8)):
-        for values in (powers, random, derived):
+        for values in (powers, powers[:2], random, derived):
             product = Product(Matrix(field, values), layout)
+            end = columns + len(values)
             for length in (4096, 8192, 4608, 9728):
                 blocks[:] = chance.integers(0, 256, blocks.shape, np.uint8)
                 before = blocks.copy()
                 inputs = Blocks.of_array(blocks[:columns, :length])
-                engine(target).prepare(product)(inputs, Blocks.of_array(blocks[columns:, :length], writable=True))
-                assert (blocks[columns:, :length] == expected(product, before[None, :columns, :length])[0]).all()
+                engine(target).prepare(product)(inputs, Blocks.of_array(blocks[columns:end, :length], writable=True))
+                assert (blocks[columns:end, :length] == expected(product, before[None, :columns, :length])[0]).all()
                 assert (blocks[:columns] == before[:columns]).all()
                 assert (blocks[:, length:] == before[:, length:]).all()
 
@@ -178,7 +180,7 @@ def test_other_polynomials(target: str, w: int, polynomial: int) -> None:
     chance = np.random.default_rng(7)
     for layout in (Layout("words", w), Layout("packets", w)):
         powers = field.pow(field.alpha, np.arange(3)[:, None] * np.arange(5))
-        for values in (chance.integers(0, field.order, (3, 5)), powers):
+        for values in (chance.integers(0, field.order, (3, 5)), powers, powers[:2]):
             data = chance.integers(0, 256, (1, 5, 3 * max(layout.strip_bytes, 66)), np.uint8)
             product = Product(Matrix(field, values), layout)
             assert (run(target, product, data) == expected(product, data)).all()

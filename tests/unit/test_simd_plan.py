@@ -19,6 +19,8 @@ from gfcode.params import Layout
 
 TARGET = Target("x86_64-unknown-linux-gnu", "sapphirerapids", "", 64, "affine")
 FIELD = GF(8)
+#: Shorter vectors, products by tables.
+TABLES = Target("x86_64-unknown-linux-gnu", "haswell", "", 32, "shuffle86")
 PACKETS, WORDS = Layout("packets", 8), Layout("words", 8)
 
 
@@ -33,8 +35,8 @@ def decode(k: int, m: int, lost: list[int], rows: list[int]) -> Matrix:
     return generator.rows(left).inverse().rows(lost)
 
 
-def steps(matrix: Matrix, layout: Layout, way: Way = Way.CACHED) -> Steps:
-    return Planner(Product(matrix, layout), TARGET).steps(way)
+def steps(matrix: Matrix, layout: Layout, way: Way = Way.CACHED, target: Target = TARGET) -> Steps:
+    return Planner(Product(matrix, layout), target).steps(way)
 
 
 def kernels(matrix: Matrix, layout: Layout, way: Way = Way.CACHED) -> list[object]:
@@ -111,6 +113,34 @@ def test_blocks_that_bypass_the_caches_are_not_read_again() -> None:
     assert not {10, 11, 12} & {place for row in rows for place in row.inputs}
     assert plan.sums == 3
     assert plan.piece % PACKETS.strip_bytes == 0
+
+
+def test_packets_that_bypass_the_caches_are_whole_before_they_are_written() -> None:
+    """Where vectors are shorter than packets, every row is kept beside its output, and read again from there."""
+    plan = steps(decode(10, 4, [0, 4, 7], [0, 1, 3]), PACKETS, Way.STREAMING, TABLES)
+    rows = plan.steps[0].arguments["rows"]
+    assert [(row.output, row.stage, row.copy) for row in rows] == [(10, 13, None), (11, 14, None), (12, 15, None)]
+    assert {13, 14} <= set(rows[-1].inputs)
+    assert plan.sums == 3
+    general = steps(decode(10, 4, [0, 4, 7], [1, 2, 3]), PACKETS, Way.STREAMING, TABLES)
+    assert [row.stage for row in general.steps[0].arguments["rows"]] == [13, 14, 15]
+    assert general.sums == 3
+    cached = steps(decode(10, 4, [0, 4, 7], [0, 1, 3]), PACKETS, Way.CACHED, TABLES)
+    assert [row.stage for row in cached.steps[0].arguments["rows"]] == [None] * 3
+
+
+@pytest.mark.parametrize("exponents", [[0, 1], [1, 0]])
+def test_a_sum_and_powers_are_made_by_doubling_where_products_are_by_tables(exponents: list[int]) -> None:
+    doubling = WordsKernel(8, 1, summed=True, doubling=True)
+    (step,) = steps(powers(10, exponents), WORDS, target=TABLES).steps
+    assert step.kernel == doubling
+    assert step.context is not None
+    assert step.context[:2].tolist() == [10, 10]
+    assert step.context[3:5].tolist() == [10 + exponents.index(1), 10 + exponents.index(0)]
+    assert step.context[8:18].tolist() == list(range(10))[::-1]
+    assert kernels(powers(10, exponents), WORDS) == [WordsKernel(8, 1, summed=True)]
+    for other in (powers(10, [0, 2]), powers(10, [0, 1, 2]), powers(10, [1])):
+        assert not any(step.kernel.doubling for step in steps(other, WORDS, target=TABLES).steps)
 
 
 def test_more_rows_than_fit_the_stack_are_stored_through_the_caches() -> None:

@@ -46,6 +46,7 @@ def instructions(kernel: Kernel, target: Target) -> str:
         HORNER,
         WORDS,
         WIDE_WORDS,
+        HornerKernel(8, 0x11D, (0, 1), streaming=True),
         WordsKernel(8, 0, summed=True, streaming=True, ahead=1024),
         HornerKernel(4, 0x13, (0, 1)),
         ConstantsKernel(4, 0x13),
@@ -133,6 +134,16 @@ def test_words_keep_their_accumulators_in_registers() -> None:
         assert not re.search(r"%zmm\d+, -?\d*\(%rsp\)", text)
 
 
+@pytest.mark.parametrize("target", [AVX2, AVX512], ids=["avx2", "avx512"])
+def test_words_by_tables_keep_their_accumulators_in_registers(target: Target) -> None:
+    kernels = [WordsKernel(8, rows, summed=summed) for rows in (1, 2, 3, 4) for summed in (False, True)]
+    for kernel in (*kernels, WordsKernel(8, 1, summed=True, doubling=True)):
+        spills = re.findall(r"%[yz]mm\d+, -?\d*\(%rsp\)", instructions(kernel, target))
+        # Two vectors of five rows, and of the nibbles of an input, are one more than sixteen registers hold.
+        full = target is AVX2 and kernel.rows + kernel.summed == 5
+        assert len(spills) <= 4 * full, kernel
+
+
 @pytest.mark.parametrize("back", [False, True])
 def test_packets_are_transposed_in_registers(back: bool) -> None:
     text = instructions(TransposeKernel(16, back), GFNI)
@@ -144,6 +155,23 @@ def test_packets_are_transposed_in_registers(back: bool) -> None:
 def test_streaming_stores_are_whole_lines() -> None:
     for kernel in (HornerKernel(8, 0x11D, (0, 1), streaming=True), WordsKernel(8, 2, streaming=True)):
         assert re.search(r"vmovnt\w+\s+%zmm", instructions(kernel, GFNI))
+
+
+@pytest.mark.parametrize(("target", "parts"), [(AVX2, 2), (ALDER, 2), (SSSE3, 4)])
+@pytest.mark.parametrize("kernel", [HornerKernel(8, 0x11D, (0, 1), streaming=True), ConstantsKernel(4, 0x13)])
+def test_parts_of_a_line_are_written_past_the_caches_one_after_another(
+    kernel: Kernel, target: Target, parts: int
+) -> None:
+    text = assembly(kernel, target)
+    if isinstance(kernel, ConstantsKernel):
+        text = text[text.index("\nstage:") : text.index(".Lfunc_end", text.index("\nstage:"))]
+    stores = re.findall(r"movnt\w+\s+%[xy]mm\d+, (-?\d*)(\S+)", text)
+    assert len(stores) % parts == 0
+    assert len(stores) >= kernel.w * parts
+    for line in range(0, len(stores), parts):
+        offsets = [int(offset or 0) for offset, _ in stores[line : line + parts]]
+        assert offsets == list(range(offsets[0], offsets[0] + 64, target.vector_bytes))
+        assert len({register for _, register in stores[line : line + parts]}) == 1
 
 
 def test_constants_jump_and_never_return_between_inputs() -> None:
