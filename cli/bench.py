@@ -144,4 +144,10 @@ def _line(row: "Row", columns: list[str]) -> str:
 
 
 def _rates(figure: "Figure") -> str:
-    return f"{figure.median:.3g} [{min(figure.rates):.3g}-{max(figure.rates):.3g}]"
+    return f"{_number(figure.median)} [{_number(min(figure.rates))}-{_number(max(figure.rates))}]"
+
+
+def _number(value: float) -> str:
+    """Three digits, without exponents."""
+    text = f"{value:.3g}"
+    return f"{float(text):,.0f}" if value >= 999.5 else text

@@ -11,7 +11,7 @@ import numpy as np
 
 from gfcode.gf import GF
 from gfcode.matrix.bitmatrix import expand
-from gfcode.matrix.generator import generator_matrix, parity_matrix
+from gfcode.matrix.generator import FAMILIES, generator_matrix, parity_matrix
 from gfcode.measure.harness import Figure, interleave
 from gfcode.pipeline import decode_file, encode_file, repair_set, verify_set
 from gfcode.xor.compress import paar
@@ -77,7 +77,8 @@ def _matrices() -> Calls:
     return {
         "(10,4): inverse after four losses": (left.inverse, 1.0),
         "(50,20): inverse after twenty losses": (wide.inverse, 1.0),
-        "(10,4): parity matrix, cauchy-good": (partial(parity_matrix, "cauchy-good", GF(8), 10, 4), 1.0),
+        # `parity_matrix` itself keeps what it has made.
+        "(10,4): parity matrix, cauchy-good": (partial(FAMILIES["cauchy-good"], GF(8), 10, 4), 1.0),
         "(10,4): bit matrix": (partial(expand, parity), 1.0),
     }
 

@@ -1,10 +1,12 @@
 """`gfcode bench`: what it measures can be read, and what it cannot do it says."""
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
+from gfcode.measure import areas
 from tests.cli.conftest import Runner
 
 SMALL = ("--shape", "2+1", "--length", "4KiB", "--rounds", "1", "--engine", "numba")
@@ -37,6 +39,20 @@ def test_areas_beside_the_codecs(gfcode: Runner, area: str) -> None:
     assert done.json["cases"] == []
     assert len(done.json[area]) >= 2
     assert all(line["median"] > 0 and line["unit"] for line in done.json[area])
+
+
+def test_large_numbers_are_written_out(gfcode: Runner) -> None:
+    done = gfcode("bench", "--area", "matrices", "--rounds", "1")
+    assert done.code == 0, done.err
+    (line,) = [line for line in done.out.splitlines() if "(10,4): bit matrix" in line]
+    assert re.fullmatch(r"\S+  \(10,4\): bit matrix +[\d,]+ \[[\d,]+-[\d,]+\] a second", line)
+
+
+@pytest.mark.parametrize("prepare", ["_fields", "_matrices", "_programs"])
+def test_what_is_measured_is_made_anew(prepare: str) -> None:
+    """No cache answers in its place."""
+    for name, (call, _) in getattr(areas, prepare)().items():
+        assert call() is not call(), name
 
 
 def test_files(gfcode: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
