@@ -280,7 +280,7 @@ def test_the_loop_is_never_blocked() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gfcode.pipeline.streams.Codec", Slow)
-        patch.setattr("gfcode.pipeline.metadata.Codec", Slow)
+        patch.setattr("gfcode.codec.Codec", Slow)
         got, _ = asyncio.run(run())
     assert got == bytes(100_000)
     assert where
