@@ -12,9 +12,10 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from gfcode.once import cached_property
 __all__ = ["PLACES", "ROUNDS", "Clocks", "Figure", "commit", "interleave", "machine", "pin", "place"]
 
 Bytes = npt.NDArray[np.uint8]
+Name = TypeVar("Name", bound=Hashable)
 
 #: How blocks lie: as the codec allocates them, or each at a power of two from the one before.
 PLACES = ("staggered", "power of two")
@@ -84,19 +86,20 @@ _CLOCKS = Clocks()
 
 
 def interleave(
-    calls: Mapping[str, Callable[[], object]],
-    data_bytes: int | Mapping[str, int],
+    calls: Mapping[Name, Callable[[], object]],
+    data_bytes: int | Mapping[Name, int],
     *,
     rounds: int = ROUNDS,
     window: float = WINDOW,
     long: float = math.inf,
     clocks: Clocks = _CLOCKS,
-) -> dict[str, Figure]:
+) -> dict[Name, Figure]:
     """Measure variants against each other.
 
     Parameters
     ----------
     calls : mapping of name to callable
+        Names are strings, or anything that can be a key.
     data_bytes : int or mapping of name to int
         Bytes of data that a call handles.
     rounds : int
@@ -108,17 +111,18 @@ def interleave(
 
     Returns
     -------
-    dict of str to Figure
+    dict of name to Figure
     """
     names = list(calls)
     sizes = dict.fromkeys(names, data_bytes) if isinstance(data_bytes, int) else data_bytes
-    repeats, runs = {}, {}
+    repeats: dict[Name, int] = {}
+    runs: dict[Name, int] = {}
     for name in names:
         calls[name]()  # caches, pages, compilation
         once = _run(calls[name], 1, clocks)[0]
         repeats[name] = max(1, round(window / max(once, 1e-7)))
         runs[name] = 1 if once > long else RUNS
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    found: dict[Name, list[tuple[float, float]]] = {name: [] for name in names}
     gc.disable()
     try:
         for turn in range(rounds):

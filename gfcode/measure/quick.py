@@ -83,30 +83,58 @@ def suite(
     *,
     rounds: int,
 ) -> Iterator[Row]:
-    """Measure every shape, length, layout and operation."""
-    for (k, m), length, layout, operation in product(shapes, lengths, LAYOUTS, OPERATIONS):
-        yield measure(operation, k, m, layout, length, engines, isal, rounds=rounds)
+    """Measure every shape, length, operation and layout."""
+    for (k, m), length, operation in product(shapes, lengths, OPERATIONS):
+        yield from measure(operation, k, m, length, engines, isal, rounds=rounds)
 
 
 def measure(
     operation: str,
     k: int,
     m: int,
-    layout: LayoutName,
     length: int,
     engines: Mapping[str, Engine],
     isal: Isal | None,
     *,
     rounds: int,
-) -> Row:
-    """Measure one operation on all engines in turns, each checked against the first before.
+) -> list[Row]:
+    """Measure one operation on all engines and layouts in turns, each checked before.
+
+    Returns
+    -------
+    list of Row
+        One for each layout.
 
     Raises
     ------
     GFCodeError
         If an engine gives other bytes than the first.
     """
-    data, parity, out = place((k, m, m), length, PLACES[0])
+    calls: dict[tuple[LayoutName, str], Callable[[], object]] = {}
+    sizes: dict[tuple[LayoutName, str], int] = {}
+    data, *parities, out = place((k, *[m] * len(LAYOUTS), m), length, PLACES[0])
+    for layout, parity in zip(LAYOUTS, parities, strict=True):
+        for name, (call, size) in _calls(operation, k, m, layout, (data, parity, out), engines, isal).items():
+            calls[layout, name], sizes[layout, name] = call, size
+    figures = interleave(calls, sizes, rounds=rounds)
+    return [
+        Row(operation, k, m, layout, length, {name: figure for (at, name), figure in figures.items() if at == layout})
+        for layout in LAYOUTS
+    ]
+
+
+def _calls(
+    operation: str,
+    k: int,
+    m: int,
+    layout: LayoutName,
+    blocks: tuple[Bytes, Bytes, Bytes],
+    engines: Mapping[str, Engine],
+    isal: Isal | None,
+) -> dict[str, tuple[Callable[[], object], int]]:
+    """Prepare and check one layout's calls, by engine, with the bytes of data that each handles."""
+    data, parity, out = blocks
+    length = data.shape[1]
     first = next(iter(engines.values()))
     reference = Codec(k, m, layout=layout, engine=first)
     reference.encode(data, parity)
@@ -115,8 +143,7 @@ def measure(
     plan = reference.plan([index for index in range(k + m) if index not in lost], lost)
     sources, expected = [shards[index] for index in plan.sources], [shards[index] for index in lost]
     outputs = list(out[: len(lost)])
-    calls: dict[str, Callable[[], object]] = {}
-    sizes: dict[str, int] = {}
+    calls: dict[str, tuple[Callable[[], object], int]] = {}
     task = Product(plan.matrix, reference.layout)
     for name, engine in engines.items():
         size = min(length, _SLOW_BYTES) if name == "numpy" else length
@@ -130,13 +157,13 @@ def measure(
         def call(operator: Any = operator, inputs: Blocks = inputs, made: Blocks = made) -> None:
             operator(inputs, made)
 
-        calls[name], sizes[name] = call, k * size
+        calls[name] = call, k * size
     if isal is not None and layout == "words":
-        calls[ISAL], sizes[ISAL] = isal.product(plan.matrix.values, sources, outputs), k * length
-    for name, check in calls.items():
+        calls[ISAL] = isal.product(plan.matrix.values, sources, outputs), k * length
+    for name, (check, handled) in calls.items():
         check()
-        size = sizes[name] // k
+        size = handled // k
         if any((block[:size] != right[:size]).any() for block, right in zip(outputs, expected, strict=True)):
             raise GFCodeError(f"{name} gives wrong bytes: {operation} of ({k},{m}), layout {layout}; do not use it")
         out[...] = 0
-    return Row(operation, k, m, layout, length, interleave(calls, sizes, rounds=rounds))
+    return calls

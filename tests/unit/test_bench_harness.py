@@ -2,16 +2,20 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from gfcode.engine.protocol import Operator, Product
+from gfcode.engine.protocol import Blocks, Operator, Product
 from gfcode.engine.registry import get_engine
 from gfcode.errors import GFCodeError, ParameterError
+from gfcode.gf import GF
+from gfcode.matrix.dense import Matrix
 from gfcode.measure import harness, isal, plots
 from gfcode.measure.harness import PLACES, Clocks, Figure, interleave, machine, place
 from gfcode.measure.quick import choices, measure
+from gfcode.params import Layout
 
 
 class Clock:
@@ -100,11 +104,39 @@ def test_the_commit_is_that_of_the_checkout(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("operation", ["encode", "decode", "repair"])
 def test_all_engines_are_measured_and_checked(operation: str) -> None:
     engines = {name: get_engine(name) for name in ("numba", "numpy")}
-    row = measure(operation, 3, 2, "words", 1024, engines, isal.load(), rounds=1)
-    assert {"numba", "numpy"} <= set(row.figures)
-    assert all(figure.median > 0 and figure.cpu_median >= 0 for figure in row.figures.values())
-    assert set(row.to_dict()["rates"]) == set(row.figures)
+    rows = measure(operation, 3, 2, 1024, engines, isal.load(), rounds=1)
+    assert [row.layout for row in rows] == ["packets", "words"]
+    for row in rows:
+        assert {"numba", "numpy"} <= set(row.figures)
+        assert all(figure.median > 0 and figure.cpu_median >= 0 for figure in row.figures.values())
+        assert set(row.to_dict()["rates"]) == set(row.figures)
     assert set(choices(3, 2)) == {"packets", "words"}
+
+
+def test_layouts_and_isal_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands side by side in a table is of the same rounds."""
+    together: list[list[object]] = []
+
+    def once(calls: dict[object, object], _: object, *, rounds: int) -> dict[object, Figure]:
+        together.append(list(calls))
+        return {name: Figure((1.0,) * rounds) for name in calls}
+
+    monkeypatch.setattr("gfcode.measure.quick.interleave", once)
+    measure("decode", 3, 2, 1024, {"numba": get_engine("numba")}, Copier(), rounds=1)
+    assert together == [[("packets", "numba"), ("words", "numba"), ("words", "isal")]]
+
+
+class Copier(isal.Isal):
+    """Stands for ISA-L where there is none: multiplies by the oracle."""
+
+    version = "the oracle"
+
+    def __init__(self) -> None:
+        pass
+
+    def product(self, matrix: Any, inputs: Any, outputs: Any) -> Callable[[], object]:
+        operator = get_engine("numpy").prepare(Product(Matrix(GF(8), matrix), Layout("words", 8)))
+        return lambda: operator(Blocks.of_buffers(inputs), Blocks.of_buffers(outputs, writable=True))
 
 
 class Wrong:
@@ -121,7 +153,7 @@ class Wrong:
 
 def test_wrong_bytes_are_not_measured() -> None:
     with pytest.raises(GFCodeError, match="wrong gives wrong bytes: encode of"):
-        measure("encode", 3, 2, "packets", 1024, {"numba": get_engine("numba"), "wrong": Wrong()}, None, rounds=1)
+        measure("encode", 3, 2, 1024, {"numba": get_engine("numba"), "wrong": Wrong()}, None, rounds=1)
 
 
 def test_names_that_no_plot_can_have() -> None:
