@@ -77,7 +77,8 @@ def look_at(
             finally:
                 os.close(fd)
         except (OSError, ShardFormatError) as error:
-            strays.append(Stray(path, getattr(error, "strerror", None) or str(error)))
+            unread = isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
+            strays.append(Stray(path, getattr(error, "strerror", None) or str(error), unread))
             continue
         candidates.append(candidate)
         by_identity[candidate.identity] = candidate

@@ -98,9 +98,33 @@ def find_sets(
     candidates = look_at(listing.files, listing.strays, seen, hashes)
     sets = identify(candidates, conflicts)
     usable = sum(present_shards(candidates, known) >= metadata.k for known, metadata in sets.items())
+    listing.unread += _unread_sets(listing, candidates, sets)
     if not listing.deep and usable <= 1 and not every and not listing.unread:
         return FoundSets([find_set(named, set_id, hashes)])
     return _grouped(listing, candidates, sets, conflicts, seen, set_id, hashes)
+
+
+def _unread_sets(listing: _Listing, candidates: list[Candidate], sets: dict[bytes, Metadata]) -> list[LostSet]:
+    """Return the sets of which no file can be read: by the names of their files, as nothing else is known."""
+    known: set[tuple[str, str]] = set()
+    for candidate in candidates:
+        if candidate.holds is not None and candidate.holds[0] in sets:
+            name, place = sets[candidate.holds[0]].name, os.path.dirname(candidate.path)
+            # Shards of one set stand in one place below each of the directories that are named.
+            known |= {(name, place)} | {(name, directory) for directory in _directories({place}, listing.named)}
+    lost: dict[tuple[str, str], list[Stray]] = defaultdict(list)
+    for stray in listing.strays:
+        directory, file_name = os.path.split(stray.path)
+        own = set_name(file_name)
+        if stray.unread and own is not None and (own, directory) not in known:
+            lost[own, directory].append(stray)
+    return [
+        LostSet(
+            own, tuple(stray.path for stray in strays),
+            GFCodeError(f"{len(strays)} shards cannot be read: {strays[0].path}: {strays[0].reason}"),
+        )
+        for (own, _), strays in lost.items()
+    ]  # fmt: skip
 
 
 def look_again(found: Found, hashes: Hashes) -> Found | None:

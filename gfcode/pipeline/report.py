@@ -4,7 +4,7 @@ All reports are frozen and turn into plain JSON values with `to_json`. Paths are
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -125,14 +125,22 @@ class ShardReport:
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """A file that was looked at and not used, and why."""
+    """A file that was looked at and not used, and why.
+
+    Attributes
+    ----------
+    path, reason : str
+    unread : bool
+        Whether it is there and cannot be read.
+    """
 
     path: str
     reason: str
+    unread: bool = field(default=False, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        return asdict(self)
+        return {"path": self.path, "reason": self.reason}
 
 
 @dataclass(slots=True, eq=False)

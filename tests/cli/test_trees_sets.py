@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from gfcode.pipeline import grouping
+from gfcode.pipeline import candidates, grouping
+from gfcode.pipeline.probe import open_regular
 from tests.cli.conftest import Runner, corrupt
 from tests.cli.tree_files import CODE, contents, encode, lines
 
@@ -122,6 +123,51 @@ def test_a_directory_that_cannot_be_listed_is_a_failure(
     monkeypatch.setattr(os, "listdir", real)
     done = gfcode("scrub", "d", "--state", "state", "--json")
     assert (done.code, done.json["state"], done.json["problems"]) == (0, "intact", [])
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_set_of_which_no_file_can_be_read_is_a_failure(
+    tree: Path, gfcode: Runner, monkeypatch: pytest.MonkeyPatch, flat: bool
+) -> None:
+    """Beside others that are intact; one shard that cannot be read is a lost one of its set."""
+    if flat:
+        encode(gfcode, "in/a", "in/z.log", "--out", "d")
+        place, bad, count = "d", "d/z.log", 2
+    else:
+        encode(gfcode, "in", "--out", "d")
+        place, bad, count = "d", "d/in/sub/a", 5
+
+    def opened(path: str) -> int:
+        if path.startswith(f"{bad}."):
+            raise OSError(5, "Input/output error", path)
+        return open_regular(path)
+
+    monkeypatch.setattr(candidates, "open_regular", opened)
+    for command in ("verify", "repair"):
+        done = gfcode(command, place)
+        assert (done.code, done.error) == (1, f"{bad}: 5 shards cannot be read: {bad}.000.gfs: Input/output error")
+        assert f"{count} sets: {count - 1} intact, 0 repairable, 0 beyond repair, 1 failed" in done.out
+    done = gfcode("scrub", place, "--state", "state", "--json")
+    assert (done.code, done.json["state"], len(done.json["problems"])) == (1, "failed", 1)
+    bad += ".001"
+    done = gfcode("verify", place)
+    assert (done.code, done.err) == (3, "")
+
+
+def test_a_set_over_two_places_with_one_that_cannot_be_read(
+    tree: Path, gfcode: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert gfcode("encode", "in", "-k", "2", "-m", "2", "--out", "x", "--out", "y").code == 0
+
+    def opened(path: str) -> int:
+        if path.startswith("y/"):
+            raise OSError(5, "Input/output error", path)
+        return open_regular(path)
+
+    monkeypatch.setattr(candidates, "open_regular", opened)
+    done = gfcode("verify", "x", "y")
+    assert (done.code, done.err) == (3, "")
+    assert "5 sets: 0 intact, 5 repairable, 0 beyond repair, 0 failed" in done.out
 
 
 def test_a_directory_that_is_named_may_be_gone(tree: Path, gfcode: Runner) -> None:
