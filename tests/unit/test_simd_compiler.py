@@ -183,6 +183,22 @@ def test_every_constant_is_tested_not_only_those_in_use(
     assert "constants4x13 gives wrong results" in reason
 
 
+def test_a_product_tests_the_kernels_that_it_uses(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may have compiled a kernel of another field, and not have tested it yet."""
+    values = [[2, 3, 5], [9, 4, 7]]
+    narrow, wide = (Product(Matrix(GF(w), values), Layout("packets", w)) for w in (4, 8))
+    shared = engine()
+    with monkeypatch.context() as another:
+        another.setattr(SimdEngine, "test", lambda *_: None)
+        assert shared.refuses(narrow) is None
+    waiting = {kernel.name for kernel in shared._compiler.untested()}
+    assert "constants4x13" in waiting
+    assert shared.refuses(wide) is None
+    assert {kernel.name for kernel in shared._compiler.untested()} == waiting - {"drive"}
+    assert shared.refuses(Product(narrow.matrix, narrow.layout)) is None
+    assert not shared._compiler.untested()
+
+
 def test_an_old_llvmlite_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("llvmlite.__version__", "0.44.0")
     with pytest.raises(EngineUnavailableError, match=r"llvmlite 0\.44\.0 is too old"):
