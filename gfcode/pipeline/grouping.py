@@ -57,6 +57,7 @@ class FoundSets:
 class _Listing:
     files: list[str] = field(default_factory=list)
     temporary: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
     named: list[str] = field(default_factory=list)
     strays: list[Stray] = field(default_factory=list)
     unread: list[LostSet] = field(default_factory=list)
@@ -89,7 +90,8 @@ def find_sets(
     """
     named = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     listing = _Listing()
-    for path in map(os.fsdecode, named):
+    listing.asked = [os.fsdecode(path) for path in named]
+    for path in listing.asked:
         _list(path, listing)
     if set_id is not None and not listing.deep:
         return FoundSets([find_set(named, set_id, hashes)])
@@ -197,7 +199,8 @@ def _grouped(
         _add_lost(result, candidates, sets, taken)
         result.lost += listing.unread
     if not result.sets and not result.lost:
-        raise ShardSetError(f"no shard in {', '.join(listing.named[:3]) or 'nothing'}")
+        reason = next((f" ({stray.path}: {stray.reason})" for stray in listing.strays), "")
+        raise ShardSetError(f"no shard in {', '.join(listing.asked[:3]) or 'nothing'}{reason}")
     if result.single:
         result.sets[0].strays += result.strays
     result.sets.sort(key=lambda found_set: min((c.path for files in found_set.files for c in files), default=""))

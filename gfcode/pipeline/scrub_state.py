@@ -13,6 +13,7 @@ import xxhash
 from filelock import FileLock, Timeout
 
 from gfcode.errors import GFCodeError, ParameterError
+from gfcode.pipeline.files import named_errors
 
 __all__ = ["Problem", "ScrubState", "default_state_path", "held"]
 
@@ -92,7 +93,7 @@ class ScrubState:
         """
         real = os.path.realpath(directory)
         try:
-            with open(path, encoding="utf-8", errors="surrogatepass") as file:
+            with open(path, encoding="utf-8", errors="surrogatepass") as file, named_errors(file):
                 values = json.load(file)
         except FileNotFoundError:
             return cls(real)

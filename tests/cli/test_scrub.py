@@ -196,6 +196,26 @@ def test_failing_to_save_leaves_the_old_state(scrub: Scrub, monkeypatch: pytest.
     assert sorted(name for name in os.listdir() if name.startswith("state")) == ["state", "state.lock"]
 
 
+def test_places_that_cannot_be_read_are_named(scrub: Scrub, monkeypatch: pytest.MonkeyPatch) -> None:
+    scrub()
+    real = os.listdir
+
+    def listdir(path: Any = ".") -> Any:
+        if path == "d":
+            raise OSError(5, "Input/output error", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    assert scrub().json["error"] == "no shard in d (d: Input/output error)"
+    monkeypatch.setattr(os, "listdir", real)
+
+    def load(file: Any) -> Any:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(json, "load", load)
+    assert scrub().json["error"] == "state: Input/output error"
+
+
 def test_what_a_killed_run_left_of_its_state_is_removed(scrub: Scrub) -> None:
     for name in ("state.0123456789abcdef.tmp", "state.tmp", "other.0123456789abcdef.tmp"):
         Path(name).write_text("{")
