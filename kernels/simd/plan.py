@@ -258,7 +258,11 @@ class Planner:
         if ones is not None:
             first = np.flatnonzero(ones).tolist()
             used[first] = False
-        order = first + np.flatnonzero(used).tolist()
+        rest = np.flatnonzero(used).tolist()
+        # An input with no constants but ones comes before all others.
+        starts = [column for column in (rest if ones is None else first) if rows and (values[:, column] == 1).all()][:1]
+        kernel = replace(kernel, ones=bool(starts))
+        order = starts + [column for column in first + rest if column not in starts]
         table = np.empty((0, len(order), 8), np.uint8)
         if rows:
             table = multiplication(self.field.w, self.target).table(self.field, values[:, order])

@@ -13,6 +13,8 @@ A row of the powers of x, beside the XOR row of all inputs, needs no tables: by 
 for each input. A byte's carry is looked up by `pshufb`, which gives zero where the top bit is set, and so the constant
 that reduces where it should not: off by that constant each time. An accumulator that starts at the constant divided by
 x + 1 is off by the same after each step, and is put right at the end.
+
+Where an input has the constant 1 in every row, as the first one has in rows of powers, accumulators start with it.
 """
 
 from collections.abc import Sequence
@@ -61,6 +63,8 @@ class WordsKernel:
         all of them is gone before it is needed.
     doubling : bool
         Whether the one general row is powers of x, x^0 for the last of the inputs, all of which are summed.
+    ones : bool
+        Whether all constants of the first input are 1.
     """
 
     w: int
@@ -72,13 +76,14 @@ class WordsKernel:
     add: bool = False
     across: bool = False
     doubling: bool = False
+    ones: bool = False
 
     @property
     def name(self) -> str:
         """Symbol of the kernel."""
         flags = ("s" if self.summed else "") + ("f" if self.fold else "") + ("n" if self.streaming else "")
         flags += ("a" if self.add else "") + ("x" if self.across else "")
-        flags += "d" if self.doubling else ""
+        flags += ("d" if self.doubling else "") + ("o" if self.ones else "")
         kind = "xor" if not self.rows else "words16_" if self.w == 16 else "words"
         return f"{kind}{self.rows}{flags}{self.ahead or ''}"
 
@@ -185,12 +190,15 @@ class _Writer:
         f, kernel, kind = self.f, self.kernel, self.target.vector
         held = max(steps, self.way.group)  # a lone vector of a group of two is computed twice and stored once
         values = ["zeroinitializer"] * (kernel.rows * held + kernel.summed * steps)
+        begin = "0"
+        if kernel.ones:
+            values, begin = self._start(position, steps), "1"
         if kernel.doubling:
             values = self._powers(position, steps, count, table)
         elif kernel.summed:
-            values = self._inputs(position, steps, "0", summed, table, values, with_sum=True)
+            values = self._inputs(position, steps, begin, summed, table, values, with_sum=True)
         if kernel.rows and not kernel.doubling:
-            first = summed if kernel.summed else "0"
+            first = summed if kernel.summed else begin
             values = self._inputs(position, steps, first, count, table, values, with_sum=False)
         results = []
         for row in range(kernel.rows):
@@ -210,22 +218,39 @@ class _Writer:
                 total = self._xor([value, f.load(kind, pointer)]) if kernel.add else value
                 f.store(kind, total, pointer, self.width if streaming else 1, streaming=streaming)
 
+    def _load(self, position: str, steps: int, place: str) -> list[str]:
+        """Load the vectors of an input."""
+        f = self.f
+        source = f.pointer("%row", f.word("%context", f.op(f"add i64 {place}, {_INPUTS}")))
+        base = f.address(source, position)
+        self._read_ahead(position, steps, [place], [base])
+        return [f.load(self.target.vector, f.address(base, step * self.width)) for step in range(steps)]
+
+    def _grouped(self, data: list[str]) -> list[list[str]]:
+        """Vectors in groups; a lone one of a group of two stands twice."""
+        group = self.way.group
+        groups = [data[start : start + group] for start in range(0, len(data), group)]
+        return [vectors * (group // len(vectors)) for vectors in groups]
+
+    def _start(self, position: str, steps: int) -> list[str]:
+        """Accumulators that hold the first input."""
+        data = self._load(position, steps, "0")
+        entered = [value for group in self._grouped(data) for value in self.way.enter(self.f, group)]
+        return entered * self.kernel.rows + data * self.kernel.summed
+
     def _powers(self, position: str, steps: int, count: str, table: str) -> list[str]:
         """Run over all inputs: accumulators by Horner's rule, then their sums."""
         f, kind, way = self.f, self.target.vector, self.way
         reduce, start = way.entry(f, table)
         off = f.op(f"bitcast {self.target.byte_vector} {start} to {kind}")
-        carried = [(kind, off)] * steps + [(kind, "zeroinitializer")] * steps
-        with f.loop("0", count, 1, carried) as turn:
-            source = f.pointer("%row", f.word("%context", f.op(f"add i64 {turn.index}, {_INPUTS}")))
-            base = f.address(source, position)
-            self._read_ahead(position, steps, [turn.index], [base])
-            out = []
-            for step, value in enumerate(turn.values):
-                data = f.load(kind, f.address(base, step % steps * self.width))
-                terms = [value] if step >= steps else way.doubled(f, value, reduce)
-                out.append(self._xor([*terms, data]))
-            turn.carry(out)
+        data = self._load(position, steps, "0")
+        # There are at least two inputs, so that something is left.
+        carried = [(kind, value) for value in [*(self._xor([value, off]) for value in data), *data]]
+        with f.loop("1", count, 1, carried) as turn:
+            data = self._load(position, steps, turn.index)
+            doubled = [way.doubled(f, value, reduce) for value in turn.values[:steps]]
+            terms = [*doubled, *([value] for value in turn.values[steps:])]
+            turn.carry([self._xor([*some, value]) for some, value in zip(terms, data * 2, strict=True)])
         return [self._xor([value, off]) for value in turn.values[:steps]] + turn.values[steps:]
 
     def _xor(self, names: Sequence[str]) -> str:
@@ -302,8 +327,7 @@ class _Writer:
         if with_sum:
             for step, value in enumerate(data, kernel.rows * held):
                 out[step] = self._xor([out[step], value])
-        whole = [data[start : start + way.group] for start in range(0, steps, way.group)]
-        parts = [way.split(f, group if len(group) == way.group else group * way.group) for group in whole]
+        parts = [way.split(f, group) for group in self._grouped(data)]
         for row in range(kernel.rows):
             f.barrier()
             entry = self._entry(table, place, row)

@@ -77,8 +77,11 @@ def test_rows_that_have_kernels_of_their_own(target: str, layout: Layout) -> Non
         sums = chance.integers(0, 2, (rows, columns))
         mixed = chance.integers(0, field.order, (rows, columns))
         mixed[rows // 2] = 1
+        ones = chance.integers(0, field.order, (rows, columns))
+        ones[:, columns // 2] = 1
+        ones[-1] = np.bitwise_xor.reduce(ones[:-1], axis=0) ^ np.arange(columns) % 2
         zero = np.zeros((rows, columns), np.int64)
-        for values in (powers, derived, sums, mixed, zero):
+        for values in (powers, derived, sums, mixed, ones, zero):
             if values is None:
                 continue
             product = Product(Matrix(field, values), layout)

@@ -138,9 +138,22 @@ def test_a_sum_and_powers_are_made_by_doubling_where_products_are_by_tables(expo
     assert step.context[:2].tolist() == [10, 10]
     assert step.context[3:5].tolist() == [10 + exponents.index(1), 10 + exponents.index(0)]
     assert step.context[8:18].tolist() == list(range(10))[::-1]
-    assert kernels(powers(10, exponents), WORDS) == [WordsKernel(8, 1, summed=True)]
-    for other in (powers(10, [0, 2]), powers(10, [0, 1, 2]), powers(10, [1])):
-        assert not any(step.kernel.doubling for step in steps(other, WORDS, target=TABLES).steps)
+    by_tables = WordsKernel(8, 1, summed=True, ones=True)
+    assert kernels(powers(10, exponents), WORDS) == [by_tables]
+    for others in ([0, 2], [0, 1, 2], [1]):
+        (step,) = steps(powers(10, others), WORDS, target=TABLES).steps
+        assert step.kernel == replace(by_tables, rows=len(set(others) - {0}), summed=0 in others)
+
+
+def test_an_input_with_no_constants_but_ones_is_where_sums_start() -> None:
+    shuffled = Matrix(FIELD, powers(6, [1, 2, 3]).values[:, [3, 1, 0, 2, 4, 5]])
+    (step,) = steps(shuffled, WORDS).steps
+    assert step.kernel == WordsKernel(8, 3, ones=True)
+    assert step.context is not None
+    assert step.context[8:14].tolist() == [2, 0, 1, 3, 4, 5]
+    # It has to be one that the plain sum takes.
+    zero = np.array([[2, 1, 3], [4, 1, 5], [1, 0, 1]])
+    assert kernels(Matrix(FIELD, zero), WORDS) == [WordsKernel(8, 2, summed=True)]
 
 
 def test_more_rows_than_fit_the_stack_are_stored_through_the_caches() -> None:

@@ -137,7 +137,7 @@ def test_words_keep_their_accumulators_in_registers() -> None:
 @pytest.mark.parametrize("target", [AVX2, AVX512], ids=["avx2", "avx512"])
 def test_words_by_tables_keep_their_accumulators_in_registers(target: Target) -> None:
     kernels = [WordsKernel(8, rows, summed=summed) for rows in (1, 2, 3, 4) for summed in (False, True)]
-    for kernel in (*kernels, WordsKernel(8, 1, summed=True, doubling=True)):
+    for kernel in (*kernels, WordsKernel(8, 3, ones=True), WordsKernel(8, 1, summed=True, doubling=True)):
         spills = re.findall(r"%[yz]mm\d+, -?\d*\(%rsp\)", instructions(kernel, target))
         # Two vectors of five rows, and of the nibbles of an input, are one more than sixteen registers hold.
         full = target is AVX2 and kernel.rows + kernel.summed == 5
@@ -160,7 +160,7 @@ def test_streaming_stores_are_whole_lines() -> None:
 @pytest.mark.parametrize(("target", "parts"), [(AVX2, 2), (ALDER, 2), (SSSE3, 4)])
 @pytest.mark.parametrize("kernel", [HornerKernel(8, 0x11D, (0, 1), streaming=True), ConstantsKernel(4, 0x13)])
 def test_parts_of_a_line_are_written_past_the_caches_one_after_another(
-    kernel: Kernel, target: Target, parts: int
+    kernel: HornerKernel | ConstantsKernel, target: Target, parts: int
 ) -> None:
     text = assembly(kernel, target)
     if isinstance(kernel, ConstantsKernel):
