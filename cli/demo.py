@@ -71,13 +71,13 @@ def command(console: Console, size: int, keep: str | None, engine: str | None, t
     Two shards are deleted, one is truncated and one is corrupted in many places; then come verify, repair and decode,
     and all is compared by SHA-256. Each step shows its time, its rate, and the shell command that does the same.
     """
-    with _workplace(keep, size * _SPACE) as folder:
+    with _scratch(keep, size * _SPACE) as folder:
         demo = _Demo(console, folder, engine, threads)
         demo.run(size)
 
 
 @contextmanager
-def _workplace(keep: str | None, needed: int) -> Iterator[str]:
+def _scratch(keep: str | None, needed: int) -> Iterator[str]:
     """Make the folder to work in, with room enough; remove it afterwards unless it is to be kept."""
     if keep is not None:
         os.makedirs(keep)

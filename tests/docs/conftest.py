@@ -14,7 +14,7 @@ def binaries(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> Path:
+def scratch(tmp_path: Path) -> Path:
     """Make an empty folder to work in."""
     folder = tmp_path / "work"
     folder.mkdir()

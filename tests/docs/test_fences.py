@@ -30,9 +30,9 @@ def test_fences_are_found_with_their_lines_and_without_their_indentation() -> No
         ("console", "$ false\n"),
     ],
 )
-def test_what_a_page_says_wrongly_fails(language: str, text: str, workplace: Path, binaries: Path) -> None:
+def test_what_a_page_says_wrongly_fails(language: str, text: str, scratch: Path, binaries: Path) -> None:
     with pytest.raises(AssertionError):
-        run_shell(page(language, text), workplace, binaries)
+        run_shell(page(language, text), scratch, binaries)
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,13 @@ def test_what_a_page_says_wrongly_fails(language: str, text: str, workplace: Pat
         ("console", "$ exit 3 | true  # exit code 3\n"),
     ],
 )
-def test_what_a_page_says_rightly_passes(language: str, text: str, workplace: Path, binaries: Path) -> None:
-    assert run_shell(page(language, text), workplace, binaries) > 0
+def test_what_a_page_says_rightly_passes(language: str, text: str, scratch: Path, binaries: Path) -> None:
+    assert run_shell(page(language, text), scratch, binaries) > 0
 
 
-def test_code_and_sessions_that_fail(workplace: Path, binaries: Path) -> None:
+def test_code_and_sessions_that_fail(scratch: Path, binaries: Path) -> None:
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
-        run_python(page("python", "1 / 0"), workplace, binaries)
+        run_python(page("python", "1 / 0"), scratch, binaries)
     with pytest.raises(AssertionError, match="Got"):
         run_doctests(page("pycon", ">>> 1 + 1\n3"), "page")
     assert run_doctests(page("pycon", ">>> 1 + 1\n2"), "page") == 1

@@ -26,12 +26,12 @@ def having(*languages: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", having("sh", "console", "python"))
-def test_commands_and_code(page: str, workplace: Path, binaries: Path) -> None:
+def test_commands_and_code(page: str, scratch: Path, binaries: Path) -> None:
     commands = blocks(page, "sh", "console")
-    assert run_shell(commands, workplace, binaries) >= len(commands)
+    assert run_shell(commands, scratch, binaries) >= len(commands)
     code = blocks(page, "python")
     if code:
-        run_python(code, workplace, binaries)
+        run_python(code, scratch, binaries)
 
 
 @pytest.mark.parametrize("page", having("pycon"))

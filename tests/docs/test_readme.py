@@ -20,10 +20,10 @@ def blocks(language: str) -> list[Block]:
 
 
 @pytest.fixture
-def folder(workplace: Path) -> Path:
+def folder(scratch: Path) -> Path:
     """Make a folder with the file that README's commands begin with."""
-    (workplace / "big.tar").write_bytes(os.urandom(3_000_000))
-    return workplace
+    (scratch / "big.tar").write_bytes(os.urandom(3_000_000))
+    return scratch
 
 
 def test_commands(folder: Path, binaries: Path) -> None:
