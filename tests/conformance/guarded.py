@@ -8,10 +8,11 @@ An access outside a block ends the process with a signal; a wrong byte ends it w
 import ctypes
 import mmap
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 
-from gfcode.engine.protocol import Blocks
+from gfcode.engine.protocol import Blocks, Operator
 from gfcode.engine.registry import get_engine
 from tests.conformance.engines import PAIRS, Bytes, expected, random_product, strips_around
 
@@ -37,6 +38,25 @@ class Region:
         return self.bytes[self.size - length :] if at_end else self.bytes[:length]
 
 
+def gives(operator: Operator, regions: Sequence[Region], data: Bytes, wanted: Bytes, *, at_end: bool) -> bool:
+    """Run an operator on one stripe at an end of regions; tell whether it gives the wanted bytes.
+
+    Parameters
+    ----------
+    operator : Operator
+    regions : sequence of Region
+        Inputs and outputs.
+    data, wanted : array of uint8, shape (c, length) and (r, length)
+    at_end : bool
+    """
+    blocks = [region.block(data.shape[1], at_end) for region in regions]
+    inputs, made = blocks[: len(data)], blocks[len(data) : len(data) + len(wanted)]
+    for block, values in zip(inputs, data, strict=True):
+        block[:] = values
+    operator(Blocks.of_buffers(inputs), Blocks.of_buffers(made, writable=True))
+    return all((block == values).all() for block, values in zip(made, wanted, strict=True))
+
+
 def main(name: str) -> None:
     """Run every layout and length that the engine takes, at both ends of guarded regions."""
     rows, columns = 3, 4
@@ -52,11 +72,7 @@ def main(name: str) -> None:
             data = rng.integers(0, 256, (1, columns, length), dtype=np.uint8)
             wanted = expected(product, data)[0]
             for at_end in (False, True):
-                blocks = [region.block(length, at_end) for region in regions]
-                for block, values in zip(blocks, data[0], strict=False):
-                    block[:] = values
-                operator(Blocks.of_buffers(blocks[:columns]), Blocks.of_buffers(blocks[columns:], writable=True))
-                if not all((block == values).all() for block, values in zip(blocks[columns:], wanted, strict=True)):
+                if not gives(operator, regions, data[0], wanted, at_end=at_end):
                     sys.exit(f"wrong bytes: {layout}, {length} bytes")
                 checked += 1
     print(f"{checked} products checked")

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from gfcode.engine.protocol import Blocks, Product
+from gfcode.engine.protocol import Product
 from gfcode.gf import GF
 from gfcode.kernels.simd import engine as engine_module
 from gfcode.kernels.simd.engine import SimdEngine
@@ -17,7 +17,7 @@ from gfcode.kernels.simd.target import host_variants
 from gfcode.matrix.dense import Matrix
 from gfcode.params import Layout
 from tests.conformance.engines import expected, random_product, strips_around
-from tests.conformance.guarded import Region
+from tests.conformance.guarded import Region, gives
 
 _LAYOUTS = (Layout("words", 4), Layout("words", 8), Layout("words", 16), Layout("packets", 8), Layout("packets", 16))
 
@@ -45,13 +45,7 @@ def main(target: str) -> None:
                 wanted = expected(product, data)[0]
                 for at_end, stream_from in ((False, 1 << 60), (True, 1 << 60), (False, 0), (True, 0)):
                     engine_module._STREAM_STRIPE = stream_from
-                    blocks = [region.block(length, at_end) for region in regions]
-                    for block, values in zip(blocks, data[0], strict=False):
-                        block[:] = values
-                    inputs = Blocks.of_buffers(blocks[:columns])
-                    made = blocks[columns : columns + len(wanted)]
-                    engine.prepare(product)(inputs, Blocks.of_buffers(made, writable=True))
-                    if not all((block == values).all() for block, values in zip(made, wanted, strict=True)):
+                    if not gives(engine.prepare(product), regions, data[0], wanted, at_end=at_end):
                         sys.exit(f"wrong bytes: {layout}, {length} bytes")
                     checked += 1
     print(f"{checked} products checked")
