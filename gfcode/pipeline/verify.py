@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gfcode.errors import ShardSetError
 from gfcode.pipeline.batch import Batch, batch_stripes
 from gfcode.pipeline.discovery import Found, StrPath, find_set
 from gfcode.pipeline.files import read_at
@@ -45,6 +46,10 @@ class Stretch:
     finished: bool = False
 
 
+#: Frames of a set that are always told of one by one, and as many for each byte of its files: frames are so long that
+#: this is enough where one of 4,608 shards is there.
+_MOST_FRAMES = 1 << 24
+_MOST_FRAMES_A_BYTE = 8
 #: Called in a worker for each batch with damage, once all frames of it have been read.
 OnDamage = Callable[["Loader"], None]
 
@@ -204,13 +209,25 @@ class _Damages:
         self.found: Damage | None = None
 
     def made(self) -> Damage:
-        """Return the map, made when it is first asked for."""
+        """Return the map, made when it is first asked for.
+
+        Raises
+        ------
+        ShardSetError
+            If it would be far larger than the files: whoever writes metadata can claim any number of shards.
+        """
         import numpy as np
 
         with self._lock:
             if self.found is None:
-                stripes = self._shards.stripes
-                status = np.zeros((self._shards.metadata.n, stripes), np.uint8)
+                stripes, metadata = self._shards.stripes, self._shards.metadata
+                held = sum(file.size for files in self._shards.files for file in files)
+                if metadata.n * stripes > max(_MOST_FRAMES, _MOST_FRAMES_A_BYTE * held):
+                    raise ShardSetError(
+                        f"{metadata.name!r} says that it has {metadata.n} shards of {stripes} stripes, of which these "
+                        f"{held} bytes hold next to nothing; name more of its shards"
+                    )
+                status = np.zeros((metadata.n, stripes), np.uint8)
                 self.found = Damage(status, np.zeros(stripes, np.bool_), np.zeros(stripes, np.bool_))
             return self.found
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gfcode.errors import GFCodeError, ParameterError, ShardFormatError, UnrecoverableError
+from gfcode.errors import GFCodeError, ParameterError, ShardFormatError, ShardSetError, UnrecoverableError
 from gfcode.pipeline import decode_file, repair_set, verify_set
 from gfcode.pipeline.discovery import find_set
 from gfcode.pipeline.frame import XXH3, parse_header, seal
@@ -89,6 +89,20 @@ def test_a_claim_of_far_more_stripes_than_there_are(tmp_path: Path, size: int) -
         with pytest.raises(UnrecoverableError, match=message):
             command(directory)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("size", [None, 14_558 * 64])
+def test_a_map_of_damage_is_no_larger_than_its_files_warrant(tmp_path: Path, size: int | None) -> None:
+    """One shard of 8 MiB, of 65,536 that the metadata claims: a byte for each of their frames would be 900 MiB."""
+    text = {key: value for key, value in FIELDS.items() if key != "parity"}
+    text |= {"k": 1, "m": 65_535, "w": 16, "polynomial": 0x1100B, "layout": "words", "packet_bytes": 0, "size": size}
+    frame = metadata_frame({**text, "block_length": 64, "parity_digest": "0" * 32}, 0, random.Random(0))
+    path = tmp_path / "file.000.gfs"
+    path.write_bytes(frame)
+    os.truncate(path, 8 << 20)
+    for command in (verify_set, repair_set):
+        with pytest.raises(ShardSetError, match=r"says that it has 65536 shards of 145.. stripes, of which"):
+            command(path)
 
 
 def test_a_claim_of_many_shards_makes_no_endless_message(tmp_path: Path) -> None:
