@@ -3,8 +3,13 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
-__all__ = ["Function", "Loop"]
+__all__ = ["STREAMED", "Function", "Loop"]
+
+#: After streaming stores on x86-64, which come in no order: a reader in another thread may not overtake them. It holds
+#: up no loads, as a full fence does, so that what comes next is read while the last lines are still on their way.
+STREAMED: Final = "call void @llvm.x86.sse.sfence()"
 
 
 @dataclass

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gfcode.gf import Field
-from gfcode.kernels.simd.assembly import Function
+from gfcode.kernels.simd.assembly import STREAMED, Function
 from gfcode.kernels.simd.chains import cheapest_orders
 from gfcode.kernels.simd.multipliers import Multiplier, multipliers
 from gfcode.kernels.simd.target import Target
@@ -205,8 +205,8 @@ class _Writer:
         more, done = f.fresh("more"), f.fresh("done")
         f.emit(f"br i1 {f.op(f'icmp ult i64 {at}, %end')}, label %{more}, label %{done}")
         f.start(done)
-        if name == "finish":
-            f.emit("fence seq_cst")  # a reader in another thread may not overtake streaming stores
+        if name == "finish" and self.target.x86:
+            f.emit(STREAMED)
         f.emit("ret void")
         f.start(more)
         return self._end(values, "%context", at)

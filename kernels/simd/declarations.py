@@ -9,6 +9,8 @@ def declarations(target: Target) -> str:
     """Return the LLVM text of the intrinsics and metadata that kernels for `target` use."""
     vector = target.byte_vector
     lines = ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)", "!0 = !{i32 1}"]
+    if target.x86:
+        lines.append("declare void @llvm.x86.sse.sfence()")
     width = target.vector_bytes
     if target.product == "affine":
         lines.append(f"declare {vector} @llvm.x86.vgf2p8affineqb.{8 * width}({vector}, {vector}, i8)")

@@ -7,7 +7,7 @@ point of a transform, and a list of records, each a run of butterflies (`gfcode.
 
 from dataclasses import dataclass
 
-from gfcode.kernels.simd.assembly import Function
+from gfcode.kernels.simd.assembly import STREAMED, Function
 from gfcode.kernels.simd.fft_layers import LAYERS, Layer, LayerWriter
 from gfcode.kernels.simd.fft_scalings import SCALINGS, ScalingWriter
 from gfcode.kernels.simd.products import multiplication
@@ -121,7 +121,7 @@ class FftKernel:
             with f.when(f.op(f"icmp ne i64 {f.op(f'add i64 {done}, {vectors}')}, %length")):
                 call(f.op(f"sub i64 %length, {width}"), str(width), 1)
         if self.streaming and target.x86:
-            f.emit("fence seq_cst")  # a reader in another thread may not overtake streaming stores
+            f.emit(STREAMED)
         return f.text()
 
 

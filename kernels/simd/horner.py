@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gfcode.kernels.simd.assembly import Function
+from gfcode.kernels.simd.assembly import STREAMED, Function
 from gfcode.kernels.simd.target import Target
 
 __all__ = ["PACKET", "HornerKernel", "bind"]
@@ -181,7 +181,7 @@ class _Writer:
                 with f.loop("0", str(PACKET), self.width) as piece:
                     self._strip(f.op(f"add i64 {position.index}, {piece.index}"))
         if self.kernel.streaming and self.target.x86:
-            f.emit("fence seq_cst")  # a reader in another thread may not overtake streaming stores
+            f.emit(STREAMED)
         return f.text()
 
     @property

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gfcode.kernels.simd.assembly import Function
+from gfcode.kernels.simd.assembly import STREAMED, Function
 from gfcode.kernels.simd.products import multiplication
 from gfcode.kernels.simd.target import Target
 
@@ -153,7 +153,7 @@ class _Writer:
             where = f.op(f"select i1 {over}, i64 {last}, i64 {position.index}")
             self._step(where, 1, summed, count, table, streaming=False)
         if kernel.streaming and self.target.x86:
-            f.emit("fence seq_cst")  # a reader in another thread may not overtake streaming stores
+            f.emit(STREAMED)
         return f.text()
 
     def _multiple(self, value: str, of: int) -> str:
