@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from gfcode import errors
+from gfcode.engine.locks import LOADING
 from gfcode.errors import *  # noqa: F403 - errors are listed once, where they are defined
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ if not TYPE_CHECKING:  # checkers know the names above, and no others
         if name == "__version__":
             value: Any = _version()
         elif name in _MODULES:
-            value = getattr(importlib.import_module(_MODULES[name]), name)
+            with LOADING:
+                value = getattr(importlib.import_module(_MODULES[name]), name)
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         globals()[name] = value

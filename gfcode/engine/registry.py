@@ -7,11 +7,11 @@ raised. Without one, each product goes to the first engine in order of preferenc
 
 import importlib
 import os
-import threading
 import warnings
 from dataclasses import dataclass
 from typing import Final
 
+from gfcode.engine.locks import LOADING
 from gfcode.engine.protocol import Engine, Operator, Product
 from gfcode.errors import EngineUnavailableError
 
@@ -33,26 +33,6 @@ AUTOMATIC: Final = ("simd", "numba", "numpy")
 
 # What was loaded, or why it could not be. Kept for the life of the process: an engine does not come or go.
 _loaded: dict[str, Engine | EngineUnavailableError] = {}
-_loading = threading.RLock()
-
-
-# The interpreter locks a module that is being imported, and a child that was forked meanwhile could never import it. So
-# a fork waits for an engine that another thread is loading. (The lock is looked up each time: children get new ones.)
-def _hold_lock() -> None:
-    _loading.acquire()
-
-
-def _release_lock() -> None:
-    _loading.release()
-
-
-def _renew_lock() -> None:
-    global _loading  # noqa: PLW0603 - the child's own thread holds the old one
-    _loading = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_hold_lock, after_in_parent=_release_lock, after_in_child=_renew_lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +146,7 @@ def _load(name: str) -> Engine:
     """Return the engine of this name, loading it at first use; raise its reason if it cannot be used."""
     result = _loaded.get(name)
     if result is None:
-        with _loading:
+        with LOADING:
             result = _loaded.get(name)
             if result is None:
                 try:

@@ -5,29 +5,22 @@ doubles the spills. Instruction selection, scheduling and register allocation ar
 """
 
 import hashlib
-import os
 import re
-import threading
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from gfcode.engine.diskcache import DiskCache
+from gfcode.engine.locks import COMPILING
 from gfcode.kernels.simd.declarations import declarations
 from gfcode.kernels.simd.target import Target
 
-__all__ = ["LOCK", "Compiler", "Kernel", "assembly", "object_code"]
+__all__ = ["Compiler", "Kernel", "assembly", "object_code"]
 
-#: Held while a kernel is compiled or tested, and by whoever forks: a child that began in the middle of either would
-#: have LLVM's own locks, and this one, held by a thread that it does not have.
-LOCK: Final = threading.RLock()
 _initialized: set[str] = set()
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
 class Kernel(Protocol):
@@ -79,14 +72,14 @@ def _module(kernel: Kernel, target: Target) -> Any:
 
 def object_code(kernel: Kernel, target: Target) -> bytes:
     """Compile a kernel to an object file."""
-    with LOCK:
+    with COMPILING:
         _initialize()
         return bytes(_machine(target).emit_object(_module(kernel, target)))
 
 
 def assembly(kernel: Kernel, target: Target) -> str:
     """Compile a kernel, for any target that LLVM knows, to assembly text."""
-    with LOCK:
+    with COMPILING:
         _initialize(every=not target.x86)
         return str(_machine(target).emit_assembly(_module(kernel, target)))
 
@@ -125,7 +118,7 @@ class Compiler:
         known = self._symbols.get(kernel.name)
         if known is not None:
             return known
-        with LOCK:
+        with COMPILING:
             if kernel.name not in self._symbols:
                 code = self._disk.load(self._key(kernel))
                 if code is None:

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gfcode.engine.buffers import address_of
+from gfcode.engine.locks import COMPILING
 from gfcode.engine.protocol import Blocks, Operator, Product
 from gfcode.errors import BlockError, EngineUnavailableError
 from gfcode.kernels.simd import constants, drive
-from gfcode.kernels.simd.compiler import LOCK, Compiler, Kernel
+from gfcode.kernels.simd.compiler import Compiler, Kernel
 from gfcode.kernels.simd.constants import ConstantsKernel
 from gfcode.kernels.simd.fft_operator import FftOperator, pays
 from gfcode.kernels.simd.plan import Planner, Step, Steps, Way, refusal
@@ -111,7 +112,7 @@ class SimdEngine:
             If it is not right.
         """
         address = self._compiler.address(kernel)
-        with LOCK:
+        with COMPILING:
             if kernel in self._compiler.untested():
                 self._judge(kernel, right=is_right(address))
         return address
@@ -143,7 +144,7 @@ class SimdEngine:
         """
         if not self._compiler.untested():
             return
-        with LOCK:
+        with COMPILING:
             for kernel in self._compiler.untested():
                 # Others are compiled by other threads or tested by their operators; what comes out here says nothing
                 # about them, and constants of another field have no place in them.

@@ -215,13 +215,14 @@ def test_a_fork_while_another_thread_loads_does_not_hang_the_child(install: Call
     context = multiprocessing.get_context("fork")
     results = context.SimpleQueue()
     child = context.Process(target=_name_of_engine, args=("numpy", results))
+    threading.Timer(0.3, proceed.set).start()  # the fork waits for it
     child.start()
+    assert proceed.is_set()
     child.join(30)
     alive = child.is_alive()
     if alive:
         child.kill()
         child.join()
-    proceed.set()
     thread.join()
     assert not alive
     assert results.get() == "numpy"

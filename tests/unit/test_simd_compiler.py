@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gfcode.engine.locks import COMPILING
 from gfcode.engine.protocol import Blocks, Product
 from gfcode.errors import EngineUnavailableError
 from gfcode.gf import GF
 from gfcode.kernels.simd import compiler as compiler_module
 from gfcode.kernels.simd import constants, selftest
-from gfcode.kernels.simd.compiler import LOCK
 from gfcode.kernels.simd.engine import SimdEngine, load
 from gfcode.kernels.simd.multipliers import Multiplier, multipliers
 from gfcode.kernels.simd.target import Target, host
@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 
 SCRIPT = """
 import numpy as np
+from gfcode.engine.locks import COMPILING
 from gfcode.engine.protocol import Blocks, Product
 from gfcode.engine.registry import get_engine
 from gfcode.gf import GF
@@ -249,14 +250,14 @@ def test_a_fork_waits_for_a_kernel_that_is_being_compiled_or_tested() -> None:
     held, release, forked = threading.Event(), threading.Event(), threading.Event()
 
     def hold() -> None:
-        with LOCK:
+        with COMPILING:
             held.set()
             release.wait(30)
 
     def fork() -> None:
         child = os.fork()
         if not child:
-            os._exit(0 if LOCK.acquire(timeout=10) else 1)
+            os._exit(0 if COMPILING.acquire(timeout=10) else 1)
         codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         forked.set()
 
