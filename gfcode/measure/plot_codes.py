@@ -45,7 +45,7 @@ def plot_codes(k: int, m: int, w: int, path: str) -> None:
             continue
     entry = catalogue.find(k, m, w)
     if entry is not None:
-        matrices["catalogue"] = entry.matrix
+        matrices["searched"] = entry.matrix
     if not matrices:
         raise ParameterError(f"no family has a parity matrix for k = {k}, m = {m}, w = {w}")
     figure, axes = subplots(2, max(2, len(matrices)), size=(3.4 * max(2, len(matrices)), 6))
@@ -57,7 +57,7 @@ def plot_codes(k: int, m: int, w: int, path: str) -> None:
     for (name, matrix), (_, dashes) in zip(matrices.items(), LINES, strict=False):
         plain = lower(expand(matrix))
         program = plain
-        if entry is not None and name == "catalogue":
+        if entry is not None and name == "searched":
             program = entry.program
         elif plain.xors <= _ONES:
             program = optimize(plain, iterations=_ITERATIONS)

@@ -83,7 +83,8 @@ def plot_rows(rows: Sequence[Row], path: str) -> None:
         _bars(axis, members, names)
         axis.set_title(f"({k},{m}), blocks of {length >> 10} KiB", fontsize=10)
         axis.set_ylabel("GB of data a second")
-    axes.flat[0].legend(fontsize=8)
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(names), fontsize=8)  # over no bar
     save(figure, path)
 
 
