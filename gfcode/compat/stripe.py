@@ -160,11 +160,11 @@ class Stripe:
         legacy, zeros = writes_legacy(), bytes(size)
         heads = self.headers(size, length, legacy)
         made = [heads[index] + zeros for index in plan.want]
-        outputs = addresses_of_bytes(made, HEADER_BYTES)
         if size and made:
+            outputs = addresses_of_bytes(made, HEADER_BYTES)
             self._run(fragments, plan, size, outputs, made)
-        if size and self._checksum_type == CRC32:
-            self._finish(made, outputs, plan.want, length, legacy=legacy)
+            if self._checksum_type == CRC32:
+                self._finish(made, outputs, plan.want, length, legacy=legacy)
         return dict(zip(plan.want, made, strict=True))
 
     def _run(

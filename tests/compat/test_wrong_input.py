@@ -226,14 +226,16 @@ def test_indexes_that_are_none(index: Any) -> None:
         six.fragments_needed([0], [index])
 
 
-def test_reconstruct_returns_what_is_there() -> None:
-    six = driver()
+@pytest.mark.parametrize("checksum", ["none", "inline_crc32"])
+def test_reconstruct_returns_what_is_there(checksum: str) -> None:
+    six = driver(chksum_type=checksum)
     f = six.encode(DATA)
     wanted = [3, 0, 5, 0]
     assert six.reconstruct([f[0], f[1], f[2], f[4]], wanted) == [f[0], f[0], f[3], f[5]]
     assert wanted == [0, 0, 3, 5]
     assert six.reconstruct(iter(f[2:]), (1, 0)) == f[:2]
     assert six.reconstruct(f[2:], []) == []
+    assert six.reconstruct(f[:4], [2, 1]) == f[1:3]
 
 
 def test_buffers() -> None:
