@@ -86,6 +86,8 @@ def command(
     from gfcode.measure import quick as measuring
     from gfcode.measure.harness import machine
 
+    if areas and "codecs" not in areas and (shapes or lengths or engines):
+        raise click.UsageError("--shape, --length and --engine are for codecs: add --area codecs")
     if plot is not None:
         if areas and "codecs" not in areas:
             raise click.UsageError("--plot draws codecs: add --area codecs")

@@ -79,6 +79,8 @@ def test_files(gfcode: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         (("--plot", "bench.txt"), 2, "must be named .svg"),
         (("--plot", "bench.svg", "--area", "fields"), 2, "--plot draws codecs"),
         (("--area", "weather"), 2, "weather"),
+        (("--area", "fields", "--shape", "4+2"), 2, "are for codecs"),
+        (("--area", "files", "--engine", "numba"), 2, "are for codecs"),
     ],
 )
 def test_wrong_use(gfcode: Runner, arguments: tuple[str, ...], code: int, message: str) -> None:
