@@ -79,7 +79,7 @@ def test_what_is_counted_is_what_must_be_done(variant: str, layout: LayoutName, 
         assert takes["affine"] == takes["shuffle"] == 0 < takes["xor"] + takes["ternary"]
     else:
         products = takes["affine"] + takes["shuffle"] / 2
-        # Of three rows one is a sum, of two likewise; of the first of the five inputs every row takes the bytes as such.
+        # Of three rows one is a sum, of two likewise; of the first of five inputs every row takes the bytes as such.
         assert products == pytest.approx(2 * 4 / 5 if lost == 0 else 1)
 
 
