@@ -11,7 +11,7 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Final
 
@@ -200,7 +200,20 @@ def _share(work: Callable[[int], object], count: int, threads: int) -> None:
     finally:
         # Also where this thread was interrupted: nothing may write to the outputs any more when it has returned.
         numbers.clear()
-        failures = [helper.exception() for helper in helpers if not helper.cancel()]
-    for failure in failures:
-        if failure is not None:
-            raise failure
+        _finish(helpers)
+    for helper in helpers:
+        if not helper.cancelled():
+            helper.result()
+
+
+def _finish(helpers: list[Future[None]]) -> None:
+    """Cancel what has not begun and wait for the rest, to the end even where a signal's handler raises meanwhile."""
+    interruption: BaseException | None = None
+    for helper in helpers:
+        while not helper.cancel() and not helper.done():
+            try:
+                wait([helper])
+            except BaseException as error:  # noqa: BLE001 - raised below
+                interruption = error
+    if interruption is not None:
+        raise interruption

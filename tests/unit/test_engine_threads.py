@@ -2,7 +2,9 @@
 
 import multiprocessing
 import os
+import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -242,3 +244,21 @@ def test_adding_is_there_where_the_engine_has_it() -> None:
 
 def test_cpu_count_does_not_limit_what_is_asked_for() -> None:
     assert ThreadedEngine(get_engine("numpy"), (os.cpu_count() or 1) + 3).threads == (os.cpu_count() or 1) + 3
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals to threads")
+def test_an_interruption_waits_for_what_still_writes() -> None:
+    both, finished = threading.Barrier(2), threading.Event()
+
+    def work(_: int) -> None:
+        both.wait(20)
+        if threading.current_thread() is threading.main_thread():
+            return
+        time.sleep(0.1)  # the caller is waiting by now
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        time.sleep(0.3)
+        finished.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        threads._share(work, 2, 2)
+    assert finished.is_set()
