@@ -8,6 +8,7 @@ from gfcode.errors import ParameterError
 
 __all__ = [
     "MAX_ELEMENTS",
+    "MAX_PACKET_BYTES",
     "PACKET_BYTES",
     "WORD_SIZES",
     "Layout",
@@ -20,6 +21,8 @@ LayoutName = Literal["packets", "words"]
 
 #: Bytes of one packet in the default `packets` layout: one cache line.
 PACKET_BYTES = 64
+#: Most bytes of one packet: strips of more are no block that a machine has.
+MAX_PACKET_BYTES = 1 << 40
 #: Most elements of a parity matrix, 256 MiB of 32-bit ones: larger codes would use up memory before they encode a byte.
 MAX_ELEMENTS = 1 << 26
 #: Symbol widths that the `words` layout knows.
@@ -40,7 +43,7 @@ class Layout:
     w : int
         Bits per symbol.
     packet_bytes : int
-        Bytes of a packet, a multiple of 8. Fixed to 0 for `words`, which has no packets.
+        Bytes of a packet, a multiple of 8, at most 2^40. Fixed to 0 for `words`, which has no packets.
 
     Raises
     ------
@@ -65,6 +68,8 @@ class Layout:
                 raise ParameterError(f"packet bytes must be an integer, not {self.packet_bytes!r}") from None
             if self.packet_bytes < 8 or self.packet_bytes % 8:
                 raise ParameterError(f"packet bytes must be a positive multiple of 8, not {self.packet_bytes}")
+            if self.packet_bytes > MAX_PACKET_BYTES:
+                raise ParameterError(f"packet bytes must be at most {MAX_PACKET_BYTES}, not {self.packet_bytes}")
         else:
             raise ParameterError(f"unknown layout {self.name!r}; choose 'packets' or 'words'")
 

@@ -110,6 +110,7 @@ def test_a_matrix_that_a_loss_defeats_is_refused_by_name() -> None:
         ({"k": 2, "m": 1, "w": 5, "layout": "words"}, "layout 'words' needs w in 4, 8, 16, 32, not 5"),
         ({"k": 2, "m": 1, "layout": "columns"}, "unknown layout 'columns'"),
         ({"k": 2, "m": 1, "packet_bytes": 12}, "multiple of 8, not 12"),
+        ({"k": 2, "m": 1, "packet_bytes": 1 << 62}, "packet bytes must be at most 1099511627776, not"),
         ({"k": 2, "m": 1, "polynomial": 0x1101}, "degree"),
     ],
 )
