@@ -3,7 +3,7 @@
 Each function returns None where it does not know the case at hand, right or wrong; the general way, which knows all
 cases and names what is wrong, is taken then. So nothing is refused here. What is known: operators that take bare
 addresses (`gfcode.engine.protocol.AddressOperator`); a stripe in one array of shape (count, length), or blocks that
-are all `bytes`, all `bytearray` or all arrays of shape (length,).
+are all `bytes`, all `bytearray`, all memoryviews of bytes, or all arrays of shape (length,).
 
 Addresses are read from where CPython's `bytes` and NumPy's arrays have them: `ctypes` takes as long for one block as a
 small stripe takes in all. Both are fixed for extensions that are compiled against them, and are held against what the
@@ -52,6 +52,7 @@ _BYTE: Final = np.dtype(np.uint8)
 _ROW: Final = (1,)
 _empty: Final = np.empty
 _from_buffer: Final[Any] = c_char.from_buffer
+_frombuffer: Final = np.frombuffer
 _step: Final = lru_cache(1 << 8)(row_stride)
 #: Bytes of a block up to which copies are made with the interpreter's lock held.
 COPIED: Final = 1 << 16
@@ -145,6 +146,14 @@ def _addresses(blocks: list[Any], multiple: int) -> tuple[list[int], int, object
         # As long as these live, nobody can resize the blocks.
         owners = held = [_from_buffer(block) for block in blocks if type(block) is bytearray and len(block) == length]
         found = list(map(addressof, held))
+    elif kind is memoryview and first.ndim == 1 and first.nbytes:
+        length = first.nbytes
+        owners = held = [
+            _frombuffer(block, _BYTE)
+            for block in blocks
+            if type(block) is memoryview and block.ndim == 1 and block.format == "B" and block.strides == _ROW
+        ]
+        found = [_first[id(view) >> 3] for view in held if len(view) == length]
     else:
         return None
     return (found, length, owners) if length and not length % multiple and len(found) == len(blocks) else None

@@ -1,7 +1,9 @@
 """The short ways of the codec: the same bytes as the general one, and the same refusals."""
 
 import tracemalloc
+from array import array
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -22,6 +24,9 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "bytes": bytes,
     "bytearray": bytearray,
     "memoryview": memoryview,
+    "memoryview of signed bytes": lambda block: memoryview(block).cast("b"),
+    "memoryview of doubles": lambda block: memoryview(block.tobytes()).cast("d"),
+    "array.array": lambda block: array("B", block.tobytes()),
     "one row": lambda block: block[None],
 }
 
@@ -41,7 +46,9 @@ def test_every_loss_by_every_kind_of_block(kind: str) -> None:
     assert (CODEC.encode(tuple(blocks)).reshape(3, -1) == [SHARDS[i] for i in (4, 5, 6)]).all()
 
 
-@pytest.mark.parametrize("kind", ["bytes", "bytearray", "ndarray", "read-only ndarray"])
+@pytest.mark.parametrize(
+    "kind", ["bytes", "bytearray", "ndarray", "read-only ndarray", "memoryview", "read-only memoryview"]
+)
 def test_short_ways_read_in_place(kind: str) -> None:
     make, _ = BUFFERS[kind]
     engine = RecordingEngine()
@@ -73,7 +80,7 @@ def test_another_thread_may_change_the_dict_meanwhile(module: Any, monkeypatch: 
 
     for name in ("_addresses", "_rows") if module is lean else ("check_indices", "arrays_of", "array_of"):
         meanwhile(name)
-    make = bytes if module is lean else memoryview
+    make: Callable[[bytes], Any] = bytes if module is lean else partial(array, "B")
     data = np.stack([SHARDS[i] for i in range(4)])
     calls: list[Callable[[], bool]] = [
         lambda: bool((CODEC.decode(given) == data).all()),
@@ -85,6 +92,12 @@ def test_another_thread_may_change_the_dict_meanwhile(module: Any, monkeypatch: 
         given.clear()
         given.update({i: make(SHARDS[i].tobytes()) for i in (6, 1, 0, 3, 5)})
         assert call()
+
+
+def test_memoryviews_with_gaps_are_refused() -> None:
+    given = {i: memoryview(bytearray(2 * SHARDS[i].size))[::2] for i in (1, 2, 3, 6)}
+    with pytest.raises(BlockError, match="shard 1 are not contiguous"):
+        CODEC.decode(given)
 
 
 def test_indices_of_results_are_integers() -> None:
