@@ -74,6 +74,8 @@ def array_of(block: BlockLike, what: str, *, writable: bool = False) -> Bytes:
         except TypeError:
             refuse_device_array(block, what)
             raise BlockError(f"{what} is a {type(block).__name__}, not an array of uint8 or a buffer") from None
+        except ValueError as error:  # a released memoryview, a closed mmap
+            raise BlockError(f"{what} cannot be used: {error}") from None
         if not view.c_contiguous:
             raise BlockError(f"the bytes of {what} are not contiguous")
         two_dimensional = view.ndim == 2 and view.itemsize == 1

@@ -146,13 +146,16 @@ def _addresses(blocks: list[Any], multiple: int) -> tuple[list[int], int, object
         # As long as these live, nobody can resize the blocks.
         owners = held = [_from_buffer(block) for block in blocks if type(block) is bytearray and len(block) == length]
         found = list(map(addressof, held))
-    elif kind is memoryview and first.ndim == 1 and first.nbytes:
-        length = first.nbytes
-        owners = held = [
-            _frombuffer(block, _BYTE)
-            for block in blocks
-            if type(block) is memoryview and block.ndim == 1 and block.format == "B" and block.strides == _ROW
-        ]
+    elif kind is memoryview:
+        try:
+            length = first.nbytes
+            owners = held = [
+                _frombuffer(block, _BYTE)
+                for block in blocks
+                if type(block) is memoryview and block.ndim == 1 and block.format == "B" and block.strides == _ROW
+            ]
+        except ValueError:  # one that was released
+            return None
         found = [_first[id(view) >> 3] for view in held if len(view) == length]
     else:
         return None

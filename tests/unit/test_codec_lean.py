@@ -100,6 +100,16 @@ def test_memoryviews_with_gaps_are_refused() -> None:
         CODEC.decode(given)
 
 
+@pytest.mark.parametrize("released", [1, 3])
+def test_memoryviews_that_were_released_are_refused(released: int) -> None:
+    given = {i: memoryview(SHARDS[i]) for i in (1, 2, 3, 6)}
+    given[released].release()
+    with pytest.raises(BlockError, match=f"shard {released} cannot be used: operation forbidden on released"):
+        CODEC.decode(given)
+    with pytest.raises(BlockError, match=r"block \d of data cannot be used: operation forbidden on released"):
+        CODEC.encode(list(given.values()))
+
+
 def test_indices_of_results_are_integers() -> None:
     given = {i: SHARDS[i] for i in (1, 2, 3, 6)}
     wants: list[Any] = [[np.uint8(0)], [np.int64(5), np.int64(0)]]
