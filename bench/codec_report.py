@@ -7,7 +7,7 @@ from typing import Any
 from bench.codec_cases import LAYOUTS
 from bench.harness import Case, Figure
 
-__all__ = ["record", "show", "size_name", "table"]
+__all__ = ["against_isal", "record", "show", "size_name", "table"]
 
 #: What the table has columns for: operation, and who is divided by whom.
 _COLUMNS = (
@@ -30,6 +30,19 @@ _COLUMNS = (
     ("encode", "packets", "floor: read"),
     ("encode", "words", "floor: read"),
 )
+
+#: What stands on the page, and above it.
+_ON_PAGE = {
+    "encode, packets": ("encode", "packets"),
+    "decode, packets": ("decode", "packets"),
+    "encode, words": ("encode", "words"),
+    "decode, words": ("decode", "words"),
+    "encode, fft": ("encode", "words, fft"),
+    "decode, fft": ("decode", "words, fft"),
+    "repair, packets": ("repair", "packets"),
+    "repair, words": ("repair", "words"),
+    "update, packets": ("update", "packets"),
+}
 
 
 def size_name(length: int) -> str:
@@ -73,6 +86,24 @@ def ratios(record_: dict[str, Any], name: str, base: str) -> list[float]:
     return [mine / theirs for mine, theirs in zip(rates[name], rates[base], strict=True)]
 
 
+def _cell(record_: dict[str, Any], name: str, base: str) -> str:
+    """Write the ratio of two variants, median [least-greatest]; nothing where either was not measured."""
+    found = ratios(record_, name, base)
+    return f"{statistics.median(found):.2f} [{min(found):.2f}–{max(found):.2f}]" if found else ""
+
+
+def against_isal(records: Sequence[dict[str, Any]], isa: str, where: str) -> Iterator[str]:
+    """Yield a table of Markdown: ratios to ISA-L's rates, a line for each code and length."""
+    yield "| | " + " | ".join(_ON_PAGE) + " |"
+    yield "|---|" + "---:|" * len(_ON_PAGE)
+    mine = [record_ for record_ in records if (record_["isa"], record_["where"]) == (isa, where)]
+    for k, m, length in sorted({(record_["k"], record_["m"], record_["length"]) for record_ in mine}):
+        same = {"k": k, "m": m, "length": length}
+        found = {record_["operation"]: record_ for record_ in mine if same.items() <= record_.items()}
+        cells = [_cell(found[what], name, "isal") if what in found else "" for what, name in _ON_PAGE.values()]
+        yield f"| ({k},{m}), {size_name(length)} | " + " | ".join(cells) + " |"
+
+
 def table(records: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield lines of Markdown: for each instruction set, place and length, ratios by code, median [least-greatest]."""
     groups = dict.fromkeys((record_["isa"], record_["where"], record_["length"]) for record_ in records)
@@ -82,8 +113,7 @@ def table(records: Sequence[dict[str, Any]]) -> Iterator[str]:
         rows: dict[tuple[int, int], dict[int, str]] = {}
         for record_ in mine:
             for index, (operation, name, base) in enumerate(_COLUMNS):
-                if operation == record_["operation"] and (found := ratios(record_, name, base)):
-                    text = f"{statistics.median(found):.2f} [{min(found):.2f}–{max(found):.2f}]"
+                if operation == record_["operation"] and (text := _cell(record_, name, base)):
                     rows.setdefault((record_["k"], record_["m"]), {})[index] = text
         used = sorted({index for cells in rows.values() for index in cells})
         heads = [f"{operation}: {name} / {base}" for operation, name, base in (_COLUMNS[index] for index in used)]

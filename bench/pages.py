@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import roofline, roofline_gpu, tables
+from bench.codec_report import against_isal
 from bench.experiment_findings import findings
 from bench.methods import METHODS
 from bench.published import FIGURES, SOURCES
@@ -84,15 +85,19 @@ def sections(results: Path) -> dict[str, str]:
     OSError
         If a result is missing.
     """
-    experiment, table, roof, readme = (
+    experiment, table, roof, readme, codec = (
         json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
-        for name in ("experiment", "tables", "roofline", "readme")
+        for name in ("experiment", "tables", "roofline", "readme", "codec")
     )
     found: dict[str, Iterator[str] | list[str]] = {
         "experiment-machine": [machine(experiment["environment"])],
         "experiment-findings": findings(experiment["cases"]),
         "tables-machine": [machine(table["environment"])],
         "readme": readme_table(readme),
+        "codec-machine": [machine(codec["environment"])],
+        "codec-native": against_isal(codec["cases"], "native", "staggered"),
+        "codec-stride": against_isal(codec["cases"], "native", "power of two"),
+        "codec-avx2": against_isal(codec["cases"], "avx2", "staggered"),
         "roofline-machine": [machine(roof["environment"])],
         "roofline-cpu": roofline.table(roof["cases"]),
         "roofline-gpu": roofline_gpu.table(roof["gpu"]),

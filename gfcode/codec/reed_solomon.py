@@ -51,7 +51,7 @@ class Codec(StorageCodec):
         An engine's name is a demand. By default the environment variable GFCODE_ENGINE, and else, for each product,
         the first engine that can run it.
     threads : int
-        Threads that a large call is split over, the calling one among them: large is from about 1 MiB of inputs and
+        Threads that a large call is split over, the calling one among them: large is from about 8 MiB of inputs and
         outputs a thread. They belong to a pool of the process. With the default, calls stay in their thread.
 
     Attributes
