@@ -23,8 +23,8 @@ from gfcode.errors import ParameterError
 
 __all__ = ["ThreadedEngine", "ThreadedOperator", "threaded"]
 
-#: Bytes of inputs and outputs of a part at least. Less is in the caches of the core that calls: it takes longer to move to
-#: another than to work on.
+#: Bytes of inputs and outputs of a part at least. Less is in the caches of the core that calls: to move it to another
+#: takes longer than to work on it.
 _LEAST: Final = 8 << 20
 #: Bytes of a part from which parts are made more than threads, so that one that is late holds the others up less.
 _LARGE: Final = 16 << 20
