@@ -162,7 +162,7 @@ def measure_product(machine: Machine, plan: Plan, results: Results, name: str, p
         except EngineUnavailableError as error:
             results.rows.append({"what": f"{name} {kernel}", "not run": str(error)})
             continue
-        seconds = median_seconds(machine, lambda: operator.apply_device(source, target), plan.runs)  # noqa: B023
+        seconds = median_seconds(machine, partial(operator.apply_device, source, target), plan.runs)
         results.add(f"{name} {kernel}", moved, data, seconds, kernel=kernel)
     few = max(1, stripes // 32)
     if columns * product.layout.w > 2048:
@@ -203,7 +203,7 @@ def measure_grouped(machine: Machine, plan: Plan, results: Results) -> None:
             if not np.array_equal(made[stripe][list(patterns[which[stripe]])], expected):
                 raise SystemExit(f"WRONG BYTES: grouped {layout.name} pattern {patterns[which[stripe]]}")
             results.count(1)
-        seconds = median_seconds(machine, lambda: operator.apply_device(shards, shards, which), plan.runs)  # noqa: B023
+        seconds = median_seconds(machine, partial(operator.apply_device, shards, shards, which), plan.runs)
         name = f"(10,4) {layout.name} grouped decode, {stripes} stripes"
         results.add(name, stripes * 14 * size, stripes * 10 * size, seconds, kernel="matrix")
 
@@ -237,7 +237,7 @@ def measure_batch(machine: Machine, plan: Plan, results: Results, stripes: int, 
     kernels: tuple[KernelName, ...] = ("matrix", "auto")
     for kernel in kernels:
         operator = machine.engine.prepare(product, kernel)
-        seconds = median_seconds(machine, lambda: operator.apply_device(source, target), plan.runs)  # noqa: B023
+        seconds = median_seconds(machine, partial(operator.apply_device, source, target), plan.runs)
         name = f"({k},{m}) packets encode {stripes} x {length} {operator.kernel}"
         results.add(name, moved, data, seconds, kernel=operator.kernel, stripes=stripes)
 
@@ -256,7 +256,7 @@ def measure_tuned(machine: Machine, plan: Plan, results: Results, layout: Layout
         source, target = machine.array(stripes, k, length), machine.array(stripes, m, length)
         fill(machine, source, stripes * k * length)
         results.count(check(machine, product, kernel))
-        seconds = median_seconds(machine, lambda: operator.apply_device(source, target), plan.runs)  # noqa: B023
+        seconds = median_seconds(machine, partial(operator.apply_device, source, target), plan.runs)
         name = f"({k},{m}) {layout.name} encode {kernel} tuned"
         moved, data = stripes * (k + m) * length, stripes * k * length
         results.add(name, moved, data, seconds, kernel=kernel, tuning=asdict(tuning))
@@ -287,7 +287,7 @@ def measure_host(machine: Machine, plan: Plan, results: Results) -> None:
         ("ordinary", pinned.copy(), np.zeros(pinned_out.shape, np.uint8)),
     ):
         inputs, outputs = Blocks.of_array(source), Blocks.of_array(target, writable=True)
-        seconds = median_seconds(machine, lambda: operator(inputs, outputs), 5, host=True)  # noqa: B023
+        seconds = median_seconds(machine, partial(operator, inputs, outputs), 5, host=True)
         if not np.array_equal(target[:1], wanted(product, source[:1])):
             raise SystemExit(f"WRONG BYTES: streamed from {name} memory")
         share = slower / seconds
